@@ -14,6 +14,7 @@ from fileindex.base.lazy import cached_property
 from manifest.fsck.manifests import BROKEN
 from manifest.fsck.problem import Findings, Origin, ProblemKind
 from manifest.io.errors import SnapshotNotFound
+from manifest.io.numbers import MAX_LONG
 from manifest.io.paths import CHANGELOG, CONSUMER, TAG, parse_number
 from manifest.lost_snapshots import refuse_lost_snapshots
 from manifest.schema.table_schema import TableSchema
@@ -23,6 +24,7 @@ from manifest.snapshot.snapshot import Snapshot, Tag
 from manifest.store import FileStore
 
 _HINT_TRIES = 3
+_LONG_DIGITS = 19
 _SYSTEM_IDS = 1_073_741_823
 """Smallest field id of system columns."""
 
@@ -89,7 +91,7 @@ class CheckedHistory:
         except OSError:
             return None
         ids = manager.ids()
-        if not text.isdigit() or not 0 < int(text) < 2**63:
+        if not text.isdigit() or len(text) > _LONG_DIGITS or not 0 < int(text) <= MAX_LONG:
             return f"has {text[:40]!r} instead of a snapshot id"
         hint = int(text)
         if ahead and hint not in ids and hint + 1 not in ids:

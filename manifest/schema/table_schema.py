@@ -16,6 +16,7 @@ from fileindex.base.column_type import ColumnType
 from fileindex.base.errors import CorruptFile, PaimonError, UnknownColumn, UnsupportedOption, UnsupportedType
 from manifest.io.checksum import verify_checksum
 from manifest.io.errors import UnsupportedTable
+from manifest.io.numbers import Count, FieldId, Millis
 from manifest.io.paths import POSTPONE_BUCKET
 from manifest.options.core_options import CoreOptions
 from manifest.schema.table_kind import AppendTable, KeyValueTable, TableKind
@@ -53,14 +54,14 @@ class TableSchema(BaseModel):
     )
 
     version: int = FILE_VERSION
-    id: int
+    id: Count
     fields: tuple[DataField, ...]
-    highest_field_id: int = -1
+    highest_field_id: FieldId = -1
     partition_keys: tuple[str, ...] = ()
     primary_keys: tuple[str, ...] = ()
     options: dict[str, str] = Field(default_factory=dict)
     comment: str | None = None
-    time_millis: int = 0
+    time_millis: Millis = 0
 
     @field_validator("fields", mode="before")
     @classmethod

@@ -12,6 +12,7 @@ from fileindex.base.log import logger_of
 from manifest.io.checksum import CHECKSUM_MEMBER, verify_checksum, with_checksum
 from manifest.io.errors import UnsafeFileIO
 from manifest.io.file_io import FileIO
+from manifest.io.numbers import MAX_LONG
 from manifest.io.paths import CONSUMER, TablePaths, consumer_name
 
 _LOG = logger_of(__name__)
@@ -108,9 +109,16 @@ def _parse(path: str, content: bytes) -> dict[str, Any]:
         verify_checksum(path, content)
         found: dict[str, Any] = json.loads(content)
         found.pop(CHECKSUM_MEMBER, None)
-        return {**found, "nextSnapshot": int(found["nextSnapshot"])}
-    except (ValueError, LookupError, TypeError, AttributeError) as error:
+        return {**found, "nextSnapshot": _snapshot_id(found["nextSnapshot"])}
+    except (ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError) as error:
         raise CorruptFile(path, "not a consumer file") from error
+
+
+def _snapshot_id(value: Any) -> int:
+    snapshot_id = int(value)
+    if not 0 <= snapshot_id <= MAX_LONG:
+        raise ValueError(f"no snapshot has id {snapshot_id}")
+    return snapshot_id
 
 
 __all__ = ["ConsumerFiles"]

@@ -81,7 +81,7 @@ class PendingHistory:
                 {str(name): str(text) for name, text in found.get(_TAGS, {}).items()},
                 found.get(_SOURCE),
             )
-        except (ValueError, LookupError, TypeError, AttributeError) as error:
+        except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
             raise CorruptFile(path, "not a valid pending rollback or fast-forward") from error
 
     @cached_property

@@ -10,11 +10,12 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Annotated, NamedTuple, Protocol, Self
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, NonNegativeInt, PlainSerializer, ValidationError
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, PlainSerializer, ValidationError
 from pydantic.alias_generators import to_camel
 
 from fileindex.base.errors import CorruptFile
 from manifest.io.checksum import verify_checksum
+from manifest.io.numbers import Count, Long, Millis, SnapshotId
 
 BATCH_IDENTIFIER = 2**63 - 1
 """Commit identifier of jobs that commit once, without batch numbers."""
@@ -87,26 +88,26 @@ class Snapshot(BaseModel):
 
     version: int = 3
     uuid: str | None = None
-    id: Annotated[int, Field(ge=1)]
-    schema_id: NonNegativeInt
+    id: SnapshotId
+    schema_id: Count
     base_manifest_list: FileName
-    base_manifest_list_size: NonNegativeInt | None = None
+    base_manifest_list_size: Count | None = None
     delta_manifest_list: FileName
-    delta_manifest_list_size: NonNegativeInt | None = None
+    delta_manifest_list_size: Count | None = None
     changelog_manifest_list: FileName | None = None
-    changelog_manifest_list_size: NonNegativeInt | None = None
+    changelog_manifest_list_size: Count | None = None
     index_manifest: FileName | None = None
     commit_user: str
-    commit_identifier: int
+    commit_identifier: Long
     commit_kind: CommitKind
-    time_millis: int
-    total_record_count: int
-    delta_record_count: int
-    changelog_record_count: int | None = None
-    watermark: int | None = None
+    time_millis: Millis
+    total_record_count: Long
+    delta_record_count: Long
+    changelog_record_count: Long | None = None
+    watermark: Long | None = None
     statistics: FileName | None = None
     properties: dict[str, str] | None = None
-    next_row_id: int | None = None
+    next_row_id: Long | None = None
     operation: str | None = None
 
     @classmethod

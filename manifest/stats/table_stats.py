@@ -10,16 +10,16 @@ import math
 import re
 from dataclasses import dataclass
 from decimal import Context, Decimal, InvalidOperation
-from typing import Annotated
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic.alias_generators import to_camel
 
 from fileindex.base.column_type import FLOATS, STRINGS, TIMESTAMPS, Kind, Plain
 from fileindex.base.errors import CorruptFile
 from manifest.io.checksum import verify_checksum, with_checksum
 from manifest.io.file_io import FileIO
+from manifest.io.numbers import Count, FieldId, SnapshotId
 from manifest.io.paths import FileNames, TablePaths
 from manifest.snapshot.snapshot import CommitKind, Snapshot
 from manifest.types.data_type import DataType
@@ -47,13 +47,13 @@ class ColumnStatistics(_Wire):
     ``max``, which binary and nested columns lack.
     """
 
-    col_id: int
-    distinct_count: NonNegativeInt | None = None
+    col_id: FieldId
+    distinct_count: Count | None = None
     min: str | None = None
     max: str | None = None
-    null_count: NonNegativeInt | None = None
-    avg_len: NonNegativeInt | None = None
-    max_len: NonNegativeInt | None = None
+    null_count: Count | None = None
+    avg_len: Count | None = None
+    max_len: Count | None = None
 
 
 class Statistics(_Wire):
@@ -66,10 +66,10 @@ class Statistics(_Wire):
     '5'
     """
 
-    snapshot_id: Annotated[int, Field(ge=1)]
-    schema_id: NonNegativeInt
-    merged_record_count: NonNegativeInt | None = None
-    merged_record_size: NonNegativeInt | None = None
+    snapshot_id: SnapshotId
+    schema_id: Count
+    merged_record_count: Count | None = None
+    merged_record_size: Count | None = None
     col_stats: dict[str, ColumnStatistics] = Field(default_factory=dict)
 
     @classmethod

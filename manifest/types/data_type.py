@@ -224,7 +224,10 @@ class DataField:
             data_type = DataType.from_json(json["type"])
         except UnsupportedType as error:
             raise UnsupportedType(f"column '{json.get('name')}': {error}") from error
-        return cls(int(json["id"]), str(json["name"]), data_type, json.get("description"), json.get("defaultValue"))
+        field_id = int(json["id"])
+        if not -1 <= field_id < 1 << 31:
+            raise ValueError(f"column '{json['name']}' has the field id {field_id}")
+        return cls(field_id, str(json["name"]), data_type, json.get("description"), json.get("defaultValue"))
 
     def to_json(self) -> dict[str, Any]:
         """Return the schema-file form, without absent members."""
