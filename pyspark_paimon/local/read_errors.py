@@ -1,4 +1,4 @@
-"""Missing files of a read: an expired snapshot, or damage."""
+"""Errors of a read: files that are missing, and memory."""
 
 from __future__ import annotations
 
@@ -7,17 +7,18 @@ from contextlib import contextmanager
 from typing import TypeVar
 
 from fileindex.base.errors import CorruptFile, PaimonError
-from manifest.io.errors import SnapshotExpired
+from manifest.io.errors import OutOfMemory, SnapshotExpired
 from manifest.store import FileStore
 
 T = TypeVar("T")
 
 
 @contextmanager
-def explain_missing_files(store: FileStore) -> Iterator[None]:
-    """Raise ``SnapshotExpired`` for a missing file that no retained state has.
+def explain_read_errors(store: FileStore) -> Iterator[None]:
+    """Raise typed errors for missing files and for memory.
 
-    Otherwise the file is lost, and its ``CorruptFile`` stays.
+    Raises ``SnapshotExpired`` for a missing file that no retained state has. Otherwise the file is lost, and its ``CorruptFile`` stays.
+    Raises ``OutOfMemory`` for errors of memory of Python, Arrow and numpy, which name no file where several are merged.
     """
     try:
         yield
@@ -28,11 +29,17 @@ def explain_missing_files(store: FileStore) -> Iterator[None]:
                 "'snapshot.num-retained.min' or 'snapshot.time-retained' to keep snapshots longer"
             ) from error
         raise
+    except MemoryError as error:
+        if isinstance(error, PaimonError):
+            raise
+        raise OutOfMemory(
+            store.root, f"{str(error) or type(error).__name__}; read fewer columns or rows at once, or give the process more memory"
+        ) from error
 
 
 def explained(store: FileStore, values: Iterable[T]) -> Iterator[T]:
-    """Yield ``values``, with the errors of ``explain_missing_files``."""
-    with explain_missing_files(store):
+    """Yield ``values``, with the errors of ``explain_read_errors``."""
+    with explain_read_errors(store):
         yield from values
 
 
@@ -47,4 +54,4 @@ def _is_needed(store: FileStore, path: str) -> bool:
     return name in reachable.data or name in reachable.indexes
 
 
-__all__ = ["explain_missing_files", "explained"]
+__all__ = ["explain_read_errors", "explained"]

@@ -15,7 +15,7 @@ from fileindex.base.thresholds import thresholds
 from manifest.entry.cache import EntryCache
 from manifest.schema.table_schema import TableSchema
 from manifest.store import FileStore
-from pyspark_paimon.local.missing_files import explain_missing_files, explained
+from pyspark_paimon.local.read_errors import explain_read_errors, explained
 from pyspark_paimon.request.backend import Progress, ScanRequest
 from pyspark_paimon.request.counters import ScanTally
 from pyspark_paimon.request.executor import MeasuredPlan
@@ -86,7 +86,7 @@ class LocalReads:
     ) -> Iterator[pa.RecordBatch]:
         from pyspark_paimon.jobs.progress import reading as reported  # noqa: PLC0415  # see test_imports
 
-        with reported(store, plan, self._progress, stage) as seen, explain_missing_files(store):
+        with reported(store, plan, self._progress, stage) as seen, explain_read_errors(store):
             yield from reading.plan_rows(seen, request, plan, self._readers, report, ahead=ahead)
 
     def read_split(self, request: ScanRequest, split: DataSplit | str, report: ReadReport | None = None) -> Iterator[pa.RecordBatch]:
@@ -103,7 +103,7 @@ class LocalReads:
         Stages are indexes, row groups and the exact filter.
         """
         store = self._readable(request)
-        with explain_missing_files(store):
+        with explain_read_errors(store):
             return reading.read_counted(store, request, self._plan(store, request), self._readers)
 
     def explain(self, request: ScanRequest, *, analyze: bool) -> MeasuredPlan:
@@ -139,14 +139,14 @@ class LocalReads:
         plan = self._plan(store, request)
         from pyspark_paimon.jobs.progress import reading as reported  # noqa: PLC0415  # see test_imports
 
-        with reported(store, plan, self._progress, "scan") as seen, explain_missing_files(store):
+        with reported(store, plan, self._progress, "scan") as seen, explain_read_errors(store):
             return reading.count_groups(seen, request, plan, grouping, self._readers)
 
     def _summarise(self, store: FileStore, request: ScanRequest) -> dict[bytes, RowSummary]:
         plan = self._plan(store, request)
         from pyspark_paimon.jobs.progress import reading as reported  # noqa: PLC0415  # see test_imports
 
-        with reported(store, plan, self._progress, "scan") as seen, explain_missing_files(store):
+        with reported(store, plan, self._progress, "scan") as seen, explain_read_errors(store):
             return reading.summarise(seen, request, plan, self._readers)
 
     def scan_bytes(self, request: ScanRequest) -> int:
@@ -167,7 +167,7 @@ class LocalReads:
         None: these are not enough.
         """
         store = self._readable(request)
-        with explain_missing_files(store):
+        with explain_read_errors(store):
             return reading.summarise_cheaply(store, request, self._plan(store, request))
 
     def cheap_groups(self, request: ScanRequest, by: Sequence[str], counted: Sequence[str]) -> pa.Table | None:
@@ -178,13 +178,13 @@ class LocalReads:
         from pyspark_paimon.jobs.grouping import Grouping  # noqa: PLC0415  # see test_imports
 
         store = self._readable(request)
-        with explain_missing_files(store):
+        with explain_read_errors(store):
             return reading.count_groups_cheaply(store, request, self._plan(store, request), Grouping.of_columns(by, counted, store.schema))
 
     def aggregate_split(self, request: ScanRequest, split: str) -> dict[bytes, RowSummary]:
         """Aggregate the rows of one split of the plan."""
         store = self._readable(request)
-        with explain_missing_files(store):
+        with explain_read_errors(store):
             return reading.summarise_split(store, request, split)
 
     def cheap_count(self, request: ScanRequest) -> int | None:
