@@ -45,18 +45,18 @@ class BloomSize:
     bits: int
     hashes: int
 
-    def is_of_some(self, most: int, fpp: float) -> bool:
-        """Return whether this size fits up to ``most`` items.
+    def items(self, most: int, fpp: float) -> int | None:
+        """Return the largest number of items, up to ``most``, that has this size.
 
         >>> size = BloomSize.of(700, 0.1)
-        >>> size.is_of_some(1000, 0.1), size.is_of_some(699, 0.1), size.is_of_some(1000, 0.01)
-        (True, False, False)
+        >>> size.items(1000, 0.1), size.items(700, 0.1), size.items(699, 0.1), size.items(1000, 0.01)
+        (700, 700, None, None)
         """
         per_item = -math.log(fpp) / (math.log(2) * math.log(2))
         if not per_item:
-            return BloomSize.of(most, fpp) == self
-        around = range(max(1, int((self.bits - 8) / per_item) - 1), min(most, int(self.bits / per_item) + 1) + 1)
-        return any(BloomSize.of(items, fpp) == self for items in around)
+            return most if BloomSize.of(most, fpp) == self else None
+        candidates = range(max(1, int((self.bits - 8) / per_item) - 1), min(most, int(self.bits / per_item) + 1) + 1)
+        return next((items for items in reversed(candidates) if BloomSize.of(items, fpp) == self), None)
 
     @classmethod
     def of(cls, items: int, fpp: float) -> BloomSize:
@@ -131,7 +131,12 @@ class BloomFilterBuilder:
 class FittedBloomFilterBuilder:
     """Builder of a filter sized for its distinct values.
 
-    It holds eight bytes per value until ``finish``.
+    It holds eight bytes per value until the values exceed ``most``, or until ``finish``.
+
+    Args:
+        column_type: Type of the column.
+        fpp: False positive rate.
+        most: Number of values of the largest filter. None: no limit. More values raise the false positive rate.
 
     >>> import pyarrow as pa
     >>> builder = FittedBloomFilterBuilder(ColumnType("INT"), 0.1)
@@ -140,9 +145,11 @@ class FittedBloomFilterBuilder:
     6
     """
 
-    def __init__(self, column_type: ColumnType, fpp: float) -> None:
+    def __init__(self, column_type: ColumnType, fpp: float, most: int | None = None) -> None:
         self._type = column_type
         self._fpp = fpp
+        self._most = most
+        self._largest: BloomFilterBuilder | None = None
         self._hashes: list[_Words] = []
         self._count = 0
         self._unite_at = thresholds.bloom_few_hashes
@@ -160,20 +167,34 @@ class FittedBloomFilterBuilder:
 
     def finish(self) -> bytes:
         """Return the payload."""
-        builder = BloomFilterBuilder(self._type, BloomSize.of(max(1, self._distinct()), self._fpp))
-        for hashes in self._hashes:
-            builder.add_hashes(hashes)
-        return builder.finish()
+        if self._largest is None:
+            self._largest = self._sized_for(max(1, self._distinct()))
+        return self._largest.finish()
 
     def add_hashes(self, hashes: _Words) -> None:
         """Add hashes of values."""
+        if self._largest is not None:
+            self._largest.add_hashes(hashes)
+            return
         self._hashes.append(hashes)
         self._count += len(hashes)
         if self._count >= self._unite_at:
-            if 2 * self._distinct() <= self._count:
+            distinct = self._distinct()
+            if self._most is not None and distinct >= self._most:
+                self._largest = self._sized_for(distinct)
+                return
+            if 2 * distinct <= self._count:
                 self._hashes = [np.unique(np.concatenate(self._hashes))]
                 self._count = len(self._hashes[0])
             self._unite_at = 2 * max(thresholds.bloom_few_hashes, self._count)
+
+    def _sized_for(self, distinct: int) -> BloomFilterBuilder:
+        """Return a builder of that size with the values so far."""
+        builder = BloomFilterBuilder(self._type, BloomSize.of(distinct if self._most is None else min(distinct, self._most), self._fpp))
+        for hashes in self._hashes:
+            builder.add_hashes(hashes)
+        self._hashes = []
+        return builder
 
     def _distinct(self) -> int:
         """Return the number of distinct values.

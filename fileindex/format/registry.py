@@ -18,7 +18,6 @@ from fileindex.format.bitmap_writer import DEFAULT_BLOCK_SIZE, VERSION_1, VERSIO
 from fileindex.format.bloom_filter import (
     DEFAULT_FPP,
     DEFAULT_ITEMS,
-    BloomFilterBuilder,
     BloomFilterReader,
     BloomSize,
     FittedBloomFilterBuilder,
@@ -203,9 +202,8 @@ def _bloom_size(options: Mapping[str, str], key: Callable[[str], str] = str) -> 
 
 
 def _bloom(column_type: ColumnType, options: Mapping[str, str]) -> HashingBuilder:
-    if "items" not in options:
-        return FittedBloomFilterBuilder(column_type, _fraction(options.get("fpp", str(DEFAULT_FPP)), "fpp"))
-    return BloomFilterBuilder(column_type, _bloom_size(options))
+    most = _int(options["items"], "items") if "items" in options else None
+    return FittedBloomFilterBuilder(column_type, _fraction(options.get("fpp", str(DEFAULT_FPP)), "fpp"), most)
 
 
 def _bitmap(column: GroupedColumn, column_type: ColumnType, options: Mapping[str, str]) -> bytes:

@@ -13,6 +13,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 
+import numpy as np
+
 from fileindex.base.column_type import STRINGS, ColumnType
 from fileindex.base.errors import CorruptIndex
 from fileindex.base.memory_size import parse_memory_size
@@ -67,13 +69,19 @@ def has_same_options(index_type: str, payload: Payload | None, column_type: Colu
 def _bloom(payload: Payload, _type: ColumnType, options: Mapping[str, str], rows: int) -> bool:
     """Check a bloom filter.
 
-    Without ``items``, its size is that of the file's values, or the fixed default of Paimon.
+    Its size is that of the file's values, up to ``items``, or the size of Paimon, which has room for all ``items``.
     """
     fpp = float(options.get("fpp", DEFAULT_FPP))
-    found = BloomSize(8 * (payload.length - 4), int.from_bytes(payload.read(0, 4), "big"))
-    if found == BloomSize.of(int(options.get("items", DEFAULT_ITEMS)), fpp):
+    size = BloomSize(8 * (payload.length - 4), int.from_bytes(payload.read(0, 4), "big"))
+    if size == BloomSize.of(int(options.get("items", DEFAULT_ITEMS)), fpp):
         return True
-    return "items" not in options and found.is_of_some(max(1, rows), fpp)
+    items = size.items(min(max(1, rows), int(options.get("items", rows))), fpp)
+    if items is None:
+        return False
+    # A filter that was limited to fewer items has more bits set than these set. Any part of it shows that.
+    part = payload.read(4, min(payload.length - 4, thresholds.index_check_bytes))
+    set_bits = int(np.bitwise_count(np.frombuffer(part, np.uint8)).sum())
+    return set_bits * size.bits <= size.hashes * items * 8 * len(part)
 
 
 def _row_blocks(payload: Payload, column_type: ColumnType, options: Mapping[str, str], rows: int) -> bool:

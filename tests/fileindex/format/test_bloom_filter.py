@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from fileindex.base.column_type import ColumnType, Kind
 from fileindex.base.errors import CorruptIndex
@@ -138,20 +139,36 @@ def test_a_long_list_is_skipped_only_if_all_of_it_is_absent(count):
 
 
 @pytest.mark.sizes
+@pytest.mark.parametrize("items", [None, 1, 500, 19_000, 2_000_000])
 @pytest.mark.parametrize(("rows", "distinct"), [(1, 1), (1000, 1000), (100_000, 100_000), (100_000, 7), (200_000, 20_000)])
-def test_without_a_number_of_items_a_filter_is_for_the_values_of_its_file(rows, distinct):
+def test_a_filter_has_room_for_the_values_of_its_file_and_at_most_for_the_items_of_its_option(rows, distinct, items):
     kind = ColumnType(Kind.BIGINT)
-    build = INDEX_TYPES["bloom-filter"].hashing
-    fitted, fixed = build(kind, {"fpp": "0.01"}), build(kind, {"fpp": "0.01", "items": str(distinct)})
+    options = {"fpp": "0.01", **({} if items is None else {"items": str(items)})}
+    room = distinct if items is None else min(distinct, items)
+    builder, model = INDEX_TYPES["bloom-filter"].hashing(kind, options), BloomFilterBuilder(kind, BloomSize.of(room, 0.01))
     for first in range(0, rows, 30_000):
         values = pa.array([at % distinct for at in range(first, min(rows, first + 30_000))])
-        fitted.add(values)
-        fixed.add(values)
-    payload, exact = fitted.finish(), fixed.finish()
-    assert payload == exact or (distinct > 65536 // 4 and abs(len(payload) - len(exact)) < len(exact) // 10)
-    assert has_same_options("bloom-filter", Payload.of(payload), kind, {"fpp": "0.01"}, rows)
-    assert not has_same_options("bloom-filter", Payload.of(payload), kind, {"fpp": "0.01", "items": str(2 * distinct + 99)}, rows)
-    assert not has_same_options("bloom-filter", Payload.of(payload), kind, {"fpp": "0.2"}, rows)
+        builder.add(values)
+        model.add(values)
+    payload, exact = builder.finish(), model.finish()
+    assert payload == exact or (room > 65536 // 4 and abs(len(payload) - len(exact)) < len(exact) // 10)
+    for stored in (payload, exact):
+        assert has_same_options("bloom-filter", Payload.of(stored), kind, options, rows)
+        assert not has_same_options("bloom-filter", Payload.of(stored), kind, {"fpp": "0.2"}, rows)
+    if room > 1:
+        assert not has_same_options("bloom-filter", Payload.of(payload), kind, {**options, "items": str(room // 3)}, rows)
+    if room < distinct // 2:
+        assert not has_same_options("bloom-filter", Payload.of(payload), kind, {"fpp": "0.01"}, rows)
+
+
+@given(st.sets(st.integers(0, 300)), st.integers(0, 400), st.floats(0.001, 0.4))
+def test_a_filter_stays_the_one_of_its_options(values, items, fpp):
+    kind, options = ColumnType(Kind.BIGINT), {"items": str(items), "fpp": str(fpp)}
+    builder = INDEX_TYPES["bloom-filter"].hashing(kind, options)
+    builder.add(pa.array([*values, None], pa.int64()))
+    payload = builder.finish()
+    assert len(payload) - 4 == BloomSize.of(min(items, max(1, len(values))), fpp).bits // 8
+    assert has_same_options("bloom-filter", Payload.of(payload), kind, options, len(values) + 1)
 
 
 def test_a_filter_for_more_values_than_the_file_has_is_not_that_of_its_options_but_paimons_default_is():

@@ -89,7 +89,8 @@ def test_a_range_bitmap_of_nulls_is_left_empty():
         ("range-bitmap", TEXT, {"chunk-size": "0b"}, {"chunk-size": "2kb"}),
         ("bloom-filter", INT, {"items": "100"}, {"items": "200"}),
         ("bloom-filter", INT, {"items": "100"}, {"items": "100", "fpp": "0.01"}),
-        ("bloom-filter", INT, {"items": "2000"}, {}),
+        ("bloom-filter", INT, {"items": "100"}, {}),
+        ("bloom-filter", TEXT, {}, {"items": "500"}),
     ],
 )
 def test_other_options_show(index_type, column_type, built, wanted):

@@ -120,11 +120,14 @@ def test_an_index_with_other_options_is_built_again(cities, first, second) -> No
 
 
 def test_a_bloom_filter_of_another_size_is_built_again(cities) -> None:
-    cities.alter_options({"file-index.bloom-filter.columns": "city", "file-index.bloom-filter.city.items": "10"})
+    cities.alter_options({"file-index.bloom-filter.columns": "city", "file-index.bloom-filter.city.fpp": "0.1"})
     cities.rewrite_file_index()
+    sizes = cities.file_indexes()["index_size_in_bytes"].to_pylist()
     cities.alter_options({"file-index.bloom-filter.city.items": "1000"})
+    assert cities.rewrite_file_index().rewritten == 0
+    cities.alter_options({"file-index.bloom-filter.city.fpp": "0.00001"})
     assert cities.rewrite_file_index().rewritten == 3
-    assert set(cities.file_indexes()["index_size_in_bytes"].to_pylist()) == {604}
+    assert min(cities.file_indexes()["index_size_in_bytes"].to_pylist()) > max(sizes)
 
 
 def test_a_container_moves_between_manifest_and_side_file(cities) -> None:
@@ -387,7 +390,7 @@ def test_rows_of_paimons_tables_are_the_same_after_a_rewrite(tmp_path, name) -> 
 
 @pytest.mark.parametrize("name", ["append_bsi", "append_range_bitmap", "append_map", "evolved_append", "pk_dv_embedded"])
 def test_what_is_built_again_equals_paimons_byte_for_byte(tmp_path, name) -> None:
-    """But for bitmaps, whose parts stand in the order of a Java hash map there: they are as long."""
+    """But for bitmaps, whose parts stand in the order of a Java hash map there: they are as long. Bloom filters are no longer."""
     shutil.copytree(GOLDEN / name / "table", tmp_path / "t")
     table = Table.open(tmp_path / "t")
 
@@ -407,8 +410,12 @@ def test_what_is_built_again_equals_paimons_byte_for_byte(tmp_path, name) -> Non
     table.alter_options(options).rewrite_file_index()
     after = payloads()
     assert after.keys() == before.keys()
-    assert {key: len(payload) for key, payload in after.items()} == {key: len(payload) for key, payload in before.items()}
-    assert [key for key in before if key[2] != "bitmap" and after[key] != before[key]] == []
+    for key, payload in before.items():
+        if key[2] == BLOOM:  # Java's has room for all items, ours for the values of the file
+            assert len(after[key]) <= len(payload)
+        else:
+            assert len(after[key]) == len(payload)
+            assert key[2] == "bitmap" or after[key] == payload
 
 
 BLOOM, BLOCKS = "bloom-filter", "bloom-filter-blocks"
