@@ -88,19 +88,31 @@ def encode(value: object) -> Encoded:
 def encode_json(text: str | bytes) -> Encoded:
     """Encode a JSON text.
 
+    As in Spark, the first JSON value counts, and what follows it does not: ``{}{}`` is ``{}``.
     Raises ``InvalidArgument`` for a text that is no JSON, and for an object with the same key twice.
 
     >>> encode_json('{"price": 1.50}') == encode({"price": Decimal("1.50")})
     True
     """
     try:
-        parsed = json.loads(
-            text, parse_int=_integer, parse_float=_number, parse_constant=_refuse_constant, object_pairs_hook=_distinct_keys
-        )
+        parsed = _first_value(text if isinstance(text, str) else text.decode(json.detect_encoding(text)))
     except (ValueError, RecursionError) as error:
         shown = text if isinstance(text, str) else text.decode(errors="replace")
         raise InvalidArgument(f"'{shown[:60]}' cannot be read as JSON: {error}") from error
     return encode(parsed)
+
+
+def _first_value(text: str) -> Any:
+    trimmed = text.lstrip(_SPACES)
+    parsed, end = _DECODER.raw_decode(trimmed)
+    if trimmed[end : end + 1] not in {"", *_SPACES} and trimmed[0] not in _DELIMITED:
+        raise ValueError(f"a space is missing at position {len(text) - len(trimmed) + end}")
+    return parsed
+
+
+_SPACES = " \t\r\n"
+_DELIMITED = '"[{'
+"""First letters of values whose end needs no space behind it."""
 
 
 def _integer(text: str) -> int | Decimal | float:
@@ -128,6 +140,9 @@ def _distinct_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         names = [name for name, _ in pairs]
         raise ValueError(f"an object has the key {next(name for name in names if names.count(name) > 1)!r} twice")
     return found
+
+
+_DECODER = json.JSONDecoder(parse_int=_integer, parse_float=_number, parse_constant=_refuse_constant, object_pairs_hook=_distinct_keys)
 
 
 def reencode(value: bytes, metadata: bytes) -> Encoded:

@@ -103,7 +103,24 @@ def _csv(scan: Rows, sink: BinaryIO) -> int:
     import pyarrow.csv as pa_csv  # noqa: PLC0415  # loaded for this format only
 
     with pa_csv.CSVWriter(sink, scan.schema) as writer:
-        return _write_batches(scan, writer.write_batch)
+
+        def write(batch: pa.RecordBatch) -> None:
+            _refuse_bytes(batch)
+            writer.write_batch(batch)
+
+        return _write_batches(scan, write)
+
+
+def _refuse_bytes(batch: pa.RecordBatch) -> None:
+    """Raise ``InvalidArgument`` for bytes that are no text."""
+    for name, column in zip(batch.schema.names, batch.columns, strict=True):
+        if pa.types.is_binary(column.type) or pa.types.is_fixed_size_binary(column.type):
+            try:
+                column.cast(pa.binary()).cast(pa.string())
+            except pa.ArrowInvalid as error:
+                raise InvalidArgument(
+                    f"column '{name}' has bytes that are no UTF-8 text, which CSV cannot hold: use --format jsonl (hexadecimal digits) or parquet"
+                ) from error
 
 
 def _parquet(scan: Rows, sink: BinaryIO) -> int:

@@ -17,6 +17,9 @@ import pyarrow as pa
 
 from fileindex.base.errors import InvalidArgument, PaimonError
 from fileindex.base.thresholds import thresholds
+from fileindex.base.variant_type import is_variant_type
+from lsm.arrow.csv_source import CsvSource
+from lsm.schema.leaf_types import with_leaves
 from manifest.io.errors import SchemaMismatch
 from manifest.schema.table_schema import TableSchema
 from pyspark_paimon.cli.target import STANDARD_INPUT
@@ -148,7 +151,12 @@ def _csv(source: BinaryIO, schema: pa.Schema) -> tuple[pa.Schema, Iterator[pa.Re
     convert = pa_csv.ConvertOptions(
         column_types=read_as, null_values=[""], strings_can_be_null=True, quoted_strings_can_be_null=False, include_missing_columns=False
     )
-    reader = pa_csv.open_csv(source, read_options=pa_csv.ReadOptions(block_size=thresholds.import_block_bytes), convert_options=convert)
+    reader = pa_csv.open_csv(
+        CsvSource(source),
+        read_options=pa_csv.ReadOptions(block_size=thresholds.import_block_bytes),
+        parse_options=pa_csv.ParseOptions(newlines_in_values=True),  # else a field with line breaks ends where its block ends
+        convert_options=convert,
+    )
     if nested := [field.name for field in schema if pa.types.is_nested(field.type) and field.name in reader.schema.names]:
         raise InvalidArgument(f"CSV does not support the nested columns {', '.join(nested)}: use jsonl or Parquet")
     return reader.schema, iter(reader)
@@ -157,12 +165,14 @@ def _csv(source: BinaryIO, schema: pa.Schema) -> tuple[pa.Schema, Iterator[pa.Re
 def _jsonl(source: BinaryIO, schema: pa.Schema) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
     """Read JSON lines.
 
-    Times are ISO texts, bytes hexadecimal digits. The caller casts times.
+    Times are ISO texts, bytes hexadecimal digits, also inside nested values. The caller casts times.
     """
-    # Arrow's reader does not accept objects as maps: parse tables with maps in Python.
+    # Arrow's reader accepts neither objects as maps nor texts as bytes inside: parse tables with them in Python.
     texts = {field.name for field in schema if _is_text_in_json(field.type)}
-    read_as = pa.schema([pa.field(field.name, pa.string() if field.name in texts else field.type) for field in schema])
-    parsed, batches = (_json_objects if any(pa.types.is_map(field.type) for field in schema) else _json_by_arrow)(source, read_as)
+    read_as = pa.schema(
+        [field.with_type(pa.string() if field.name in texts else with_leaves(field.type, _without_times)) for field in schema]
+    )
+    parsed, batches = (_json_objects if any(_needs_objects(field.type) for field in schema) else _json_by_arrow)(source, read_as)
     binary = {name for name in texts if _is_bytes(schema.field(name).type)}
     found = pa.schema([pa.field(field.name, schema.field(field.name).type) if field.name in binary else field for field in parsed])
 
@@ -195,6 +205,32 @@ def _from_digits(name: str, column: pa.Array, wanted: pa.DataType) -> pa.Array:
         raise SchemaMismatch(f"column '{name}' cannot be converted to {wanted}: {error}") from error
 
 
+def _without_times(leaf: pa.DataType) -> pa.DataType:
+    return pa.string() if pa.types.is_temporal(leaf) else leaf
+
+
+def _needs_objects(kind: pa.DataType) -> bool:
+    """Return whether a nested type has maps or bytes."""
+    inside = [kind.field(at).type for at in range(kind.num_fields)]
+    return bool(pa.types.is_map(kind)) or any(_is_bytes(part) or _needs_objects(part) for part in inside)
+
+
+def _with_bytes(value: Any, kind: pa.DataType) -> Any:
+    """Return a nested JSON value with bytes for hexadecimal digits."""
+    if value is None or not (_is_bytes(kind) or _needs_objects(kind)):
+        return value
+    if _is_bytes(kind):
+        return bytes.fromhex(value)
+    if is_variant_type(kind):
+        is_encoded = isinstance(value, dict) and value.keys() == {"value", "metadata"}
+        return {name: bytes.fromhex(digits) for name, digits in value.items()} if is_encoded else value
+    if pa.types.is_struct(kind) and isinstance(value, dict):
+        return {name: _with_bytes(part, kind.field(name).type) if kind.get_field_index(name) >= 0 else part for name, part in value.items()}
+    if pa.types.is_map(kind) and isinstance(value, dict):
+        return {key: _with_bytes(part, kind.item_type) for key, part in value.items()}
+    return [_with_bytes(part, kind.value_type) for part in value] if isinstance(value, list) else value
+
+
 def _is_text_in_json(kind: pa.DataType) -> bool:
     return bool(pa.types.is_temporal(kind)) or _is_bytes(kind)
 
@@ -208,10 +244,15 @@ def _json_objects(source: BinaryIO, schema: pa.Schema) -> tuple[pa.Schema, Itera
 
     All batches have the columns of the table, and further columns of the first block.
     """
+    binary = {field.name: field.type for field in schema if _needs_objects(field.type)}
 
     def blocks() -> Iterator[pa.Table]:
         for lines in _line_blocks(source):
             rows = [json.loads(line) for line in lines if line.strip()]
+            for name, kind in binary.items():
+                for row in rows:
+                    if name in row:
+                        row[name] = _with_bytes(row[name], kind)
             yield collect(rows_of(rows, schema)).reader.read_all()
 
     parts = blocks()

@@ -48,7 +48,6 @@ _MEETING = frozenset({*_OPS, "<=>", "in", "coalesce", "case", "greatest", "least
 _OF_DAYS = frozenset({"date_add", "datediff", "add_months", "last_day", "trunc"})
 """Calls of days, for which instants are days in the session's time zone."""
 _TIMES = frozenset({Kind.DATE, *TIMESTAMPS})
-_NUMBERS = INTEGERS | FLOATS | {Kind.DECIMAL}
 
 
 def bind_term(term: Term, types: Mapping[str, ColumnType], depth: int = 0) -> Expression:
@@ -97,14 +96,16 @@ def assigned(value: Expression, wanted: ColumnType, text: object = None) -> Expr
     """Return the value that a column of type ``wanted`` is set to.
 
     As in Spark, wall clocks become instants of the session's time zone, instants wall clocks, and a DATE either. Columns of floats take
-    decimals, and columns of decimals floats, by the nearest number. Exact numbers lose no digits: the check of the rows refuses them.
+    decimals by the nearest number: 2.0 is a DECIMAL in SQL. Other numbers lose no digits: the check of the rows refuses them.
 
-    text: The expression as given. A ``StatementText`` may set a text to a number, as an INSERT does.
+    text: The expression as given. A ``StatementText`` may also set other numbers to floats, and texts to numbers, as an INSERT does.
     """
-    given = value.type.kind
-    if given is not wanted.kind and {given, wanted.kind} <= _NUMBERS and not (given in INTEGERS or wanted.kind in INTEGERS):
+    given, in_statement = value.type.kind, isinstance(text, StatementText)
+    if given is Kind.DECIMAL and wanted.kind in FLOATS:
         return _cast(value, wanted)
-    if isinstance(text, StatementText) and wanted.kind in STRINGS and given in INTEGERS | FLOATS | _TIMES | {Kind.BOOLEAN}:
+    if in_statement and given in FLOATS and given is not wanted.kind and wanted.kind in FLOATS | {Kind.DECIMAL}:
+        return _cast(value, wanted)
+    if in_statement and wanted.kind in STRINGS and given in INTEGERS | FLOATS | _TIMES | {Kind.BOOLEAN}:
         return _cast(value, TEXT_TYPE)
     if wanted.kind not in TIMESTAMPS or value.type.kind not in _TIMES or value.type.kind is wanted.kind:
         return value

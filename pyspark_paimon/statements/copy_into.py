@@ -12,6 +12,7 @@ import pyarrow as pa
 from pyarrow import csv, json, parquet
 
 from fileindex.base.errors import CorruptFile, InvalidArgument, PaimonError
+from lsm.arrow.csv_source import CsvSource
 from manifest.io.errors import CommitReplayed
 from manifest.io.file_io import FileIO, FileStatus
 from manifest.schema.table_schema import TableSchema
@@ -247,7 +248,7 @@ def _read_csv(wanted: _Copy, stream: Any, path: str, skipped: list[str]) -> pa.R
 
     nulls = _nulls(form)
     return csv.open_csv(
-        _decompressed(form, stream, path),
+        CsvSource(_decompressed(form, stream, path)),
         csv.ReadOptions(column_names=wanted.columns, skip_rows=int(header), use_threads=False, block_size=_BLOCK),
         csv.ParseOptions(
             delimiter=_character(form, "FIELD_DELIMITER", ","),

@@ -148,7 +148,7 @@ def test_what_the_encoding_cannot_hold_is_refused(value: Any, reason: str) -> No
         Variant.of(value)
 
 
-@pytest.mark.parametrize("text", ["", "{", "NaN", "[1,]", '{"a":1,"a":2}', '{"a":1} x', "'a'", "[" * 2000])
+@pytest.mark.parametrize("text", ["", "{", "NaN", "[1,]", '{"a":1,"a":2}', "1x", "'a'", "[" * 2000])
 def test_what_is_no_json_is_refused(text: str) -> None:
     with pytest.raises(InvalidArgument, match="JSON"):
         Variant.from_json(text)
@@ -278,3 +278,25 @@ def test_a_path_is_that_of_its_text(steps: list[str | int]) -> None:
 def test_aware_timestamps_are_instants() -> None:
     zoned = datetime(2024, 1, 1, 1, tzinfo=timezone(timedelta(hours=1)))
     assert Variant.of(zoned).to_python() == datetime(2024, 1, 1, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("1 2", 1),
+        ("{}{}", {}),
+        ("[1] x", [1]),
+        ("true x", True),
+        ('"a"b', "a"),
+        ("{}x", {}),
+        ("  1\t", 1),
+        ("[1]]", [1]),
+        *((text, None) for text in ("1x", "truex", "1,2", "1]", "1.5.5", "-", "", "nul")),
+    ],
+)
+def test_the_first_value_of_a_text_counts_as_in_spark(text, expected) -> None:
+    if expected is None:
+        with pytest.raises(InvalidArgument, match="cannot be read as JSON"):
+            Variant.parse_array([text])
+    else:
+        assert Variant.decode_array(Variant.parse_array([text])) == [expected]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import json
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, time
 from decimal import Decimal
 
 import pyarrow as pa
@@ -326,3 +326,53 @@ def test_rows_are_updated_and_looked_up(tmp_path) -> None:
     assert "'x' is no INT" in told("update", path, "-f", "id = 1", "--value", "n=x", "--yes", code=1)
     assert "the primary key is (id, day)" in told("lookup", path, "1", code=1)
     assert "no row was updated" in told("update", path, "-f", "id = 9", "--set", "n=1", "--yes")
+
+
+NESTED = (
+    "(id INT, at TIMESTAMP(6), l ARRAY<TIMESTAMP(6)>, r ROW<d DATE, t TIME(3), b BYTES, z TIMESTAMP(3) WITH LOCAL TIME ZONE>, "
+    "m MAP<STRING, DATE>, n ARRAY<ROW<b BYTES, m MAP<STRING, TIME(3)>>>, v VARIANT, w ARRAY<VARIANT>)"
+)
+
+
+def test_nested_times_bytes_and_variants_are_read_back_from_json_lines(tmp_path) -> None:
+    moment, day = datetime.fromisoformat("2024-01-31T10:00:00.000005"), date(2024, 5, 6)
+    full = {
+        "id": 1,
+        "at": moment,
+        "l": [moment, None],
+        "r": {"d": day, "t": time(1, 2, 3), "b": b"\xff\x01", "z": datetime(2024, 1, 1, tzinfo=UTC)},
+        "m": {"k": day},
+        "n": [{"b": b"", "m": {"x": time(4, 5)}}, {"b": None, "m": None}, None],
+        "v": {"a": [1, "x", None], "value": "y"},
+        "w": [{"b": 1.5}, None, "t"],
+    }
+    for number, row in enumerate((full, dict.fromkeys(full, None))):
+        told("create", tmp_path / f"from{number}", NESTED)
+        told("create", tmp_path / f"to{number}", NESTED)
+        Table.open(tmp_path / f"from{number}").write([row])
+        told("scan", tmp_path / f"from{number}", "-o", tmp_path / "rows.jsonl")
+        told("write", tmp_path / f"to{number}", tmp_path / "rows.jsonl")
+        assert rows_of(tmp_path / f"to{number}") == rows_of(tmp_path / f"from{number}")
+
+
+def test_bytes_that_are_no_text_are_refused_in_csv(tmp_path) -> None:
+    table = Table.create(tmp_path / "t", "id INT, b BYTES")
+    table.write([{"id": 1, "b": b"ab,\n"}, {"id": 2, "b": None}, {"id": 3, "b": b""}])
+    told("scan", table.path, "-o", tmp_path / "rows.csv")
+    told("create", tmp_path / "u", "(id INT, b BYTES)")
+    told("write", tmp_path / "u", tmp_path / "rows.csv")
+    assert rows_of(tmp_path / "u") == rows_of(table.path)
+    table.write([{"id": 4, "b": b"\xff"}])
+    before = (tmp_path / "rows.csv").read_bytes()
+    assert "column 'b' has bytes that are no UTF-8 text" in told("scan", table.path, "-o", tmp_path / "rows.csv", code=1)
+    assert (tmp_path / "rows.csv").read_bytes() == before
+
+
+def test_line_breaks_in_fields_of_csv_may_lie_anywhere(tmp_path, set_thresholds) -> None:
+    set_thresholds(import_block_bytes=64)
+    table = Table.create(tmp_path / "t", "id INT, s STRING")
+    table.write([{"id": number, "s": "a\n" * (number % 13) + '"\r\n'} for number in range(100)])
+    told("scan", table.path, "-o", tmp_path / "rows.csv")
+    told("create", tmp_path / "u", "(id INT, s STRING)")
+    told("write", tmp_path / "u", tmp_path / "rows.csv")
+    assert rows_of(tmp_path / "u") == rows_of(table.path)
