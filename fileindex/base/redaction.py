@@ -7,9 +7,10 @@ is redacted. Table files, filters and row values are data, not messages: they ar
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 HIDDEN = "***"
+_SHORT = 4
 _NAME = r"secret|passw(?:or)?d|passphrase|token|credential|access[._-]?key|account[._-]?key|api[._-]?key|private[._-]?key|signature"
 _SECRET_NAME = re.compile(_NAME, re.IGNORECASE)
 _USER_IN_URL = re.compile(r"((?<![a-z0-9+.-])[a-z][a-z0-9+.-]{0,19}:/{1,2})[^/@\s'\"]{0,1000}@", re.IGNORECASE)
@@ -34,6 +35,20 @@ def redact(text: str) -> str:
     'abfss://container@account.dfs.core.windows.net/t, abfss://***@account.dfs.core.windows.net/t'
     """
     return _PAIR.sub(rf"\1{HIDDEN}", _USER_IN_URL.sub(_without_user, text))
+
+
+def hide(text: str, secrets: Iterable[str]) -> str:
+    """Return ``text`` without any of ``secrets``.
+
+    Secrets of fewer than four characters are hidden only as whole words.
+
+    >>> hide("not Bearer s3cr3t for tenant 1 of db1", ["s3cr3t", "Bearer s3cr3t", "1", ""])
+    'not *** for tenant *** of db1'
+    """
+    # The longest first: another may be a part of it.
+    longest_first = sorted({secret for secret in secrets if secret}, key=len, reverse=True)
+    patterns = [re.escape(secret) if len(secret) >= _SHORT else rf"(?<!\w){re.escape(secret)}(?!\w)" for secret in longest_first]
+    return re.sub("|".join(patterns), HIDDEN, text) if patterns else text
 
 
 def _without_user(found: re.Match[str]) -> str:
@@ -62,4 +77,4 @@ def shown(options: Mapping[str, str]) -> dict[str, str]:
     return {name: HIDDEN if names_secret(name) else redact(value) for name, value in options.items()}
 
 
-__all__ = ["HIDDEN", "names_secret", "redact", "shown"]
+__all__ = ["HIDDEN", "hide", "names_secret", "redact", "shown"]

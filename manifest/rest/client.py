@@ -23,7 +23,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from fileindex.base.errors import PaimonError
 from fileindex.base.log import logger_of
-from fileindex.base.redaction import HIDDEN
+from fileindex.base.redaction import hide
 from manifest.io.errors import CatalogRefused
 from manifest.rest.dlf import DlfSigner
 from manifest.rest.errors import CatalogUnavailable, NotAuthorized, NotOffered, NotPermitted, ResourceMissing, ResourceTaken
@@ -128,8 +128,9 @@ class RestClient:
         except ValidationError:
             refusal = _Refusal()
         message = refusal.message or f"status {answer.status}"
-        text = self._describe(method, path, f"{message[:_MOST_TEXT]}{f' (request {answer.request_id})' if answer.request_id else ''}")
-        kind, name = refusal.resourceType or "", refusal.resourceName or ""
+        message = self._hide(message)[:_MOST_TEXT]  # a secret that is cut would not be recognized
+        text = self._describe(method, path, f"{message}{f' (request {answer.request_id})' if answer.request_id else ''}")
+        kind, name = self._hide(refusal.resourceType or ""), self._hide(refusal.resourceName or "")
         match answer.status:
             case 401:
                 what = "option 'token' is" if self._signer is None else "keys of options 'dlf.*' are"
@@ -152,10 +153,13 @@ class RestClient:
                 return CatalogRefused(f"{text} ({status})")
 
     def _describe(self, method: str, path: str, message: str) -> str:
-        text = f"{self.options.uri}: {method} {path.partition('?')[0]}: {message}"
-        for secret in (self.options.token, *(() if self._signer is None else self._signer.secrets)):
-            text = text.replace(secret, HIDDEN) if secret else text
-        return text
+        return f"{self.options.uri}: {method} {path.partition('?')[0]}: {self._hide(message)}"
+
+    def _hide(self, text: str) -> str:
+        """Return a text of the server without the secrets that it was sent."""
+        values = self.options.headers.values()
+        credentials = [words[1] for words in map(str.split, values) if len(words) == 2]  # behind a scheme, such as Bearer
+        return hide(text, (self.options.token, *values, *credentials, *(() if self._signer is None else self._signer.secrets)))
 
     def _parse(self, path: str, answer: type[_Answered], content: bytes) -> _Answered:
         try:

@@ -6,6 +6,7 @@ Separate from the options of the tables' storage.
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from urllib.parse import urlsplit
@@ -34,6 +35,8 @@ _CACHE = "io-cache."
 """Prefix of another engine's cache."""
 _OSS_ENDPOINT = "dlf.oss-endpoint"
 _MOST_RETRIES = 20
+_HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_HEADER_VALUE = re.compile(r"[\t -~]*")
 
 
 @dataclass(frozen=True)
@@ -81,7 +84,8 @@ class RestOptions:
     def merge(self, defaults: Mapping[str, str], overrides: Mapping[str, str]) -> RestOptions:
         """Return the options merged with the server's.
 
-        Defaults apply where the user set nothing, overrides always. Unknown names, of other engines, are ignored.
+        Defaults apply where the user set nothing, overrides always. Unknown names, of other engines, are ignored. Raises ``InvalidArgument``
+        for a value that cannot be sent.
 
         >>> RestOptions.of({"uri": "http://c", "prefix": "ours"}).merge({"prefix": "a", "any": "thing"}, {"data-token.enabled": "true"})
         RestOptions(uri='http://c', warehouse='', prefix='ours', data_tokens=True, connect_seconds=10.0, read_seconds=60.0, max_retries=5)
@@ -126,7 +130,7 @@ def _build(texts: Mapping[str, str], given: Mapping[str, str]) -> RestOptions:
         warehouse=reader.text("warehouse"),
         token="" if dlf is not None else _token(texts),
         prefix=reader.text("prefix"),
-        headers=reader.prefixed(HEADER),
+        headers=_headers(reader.prefixed(HEADER), given),
         data_tokens=reader.flag("data-token.enabled", default=False),
         connect_seconds=reader.seconds("rest.client.connection-timeout", RestOptions.connect_seconds),
         read_seconds=reader.seconds("rest.client.read-timeout", RestOptions.read_seconds),
@@ -135,6 +139,21 @@ def _build(texts: Mapping[str, str], given: Mapping[str, str]) -> RestOptions:
         dlf=dlf,
         given=given,
     )
+
+
+def _headers(texts: Mapping[str, str], given: Mapping[str, str]) -> Mapping[str, str]:
+    """Return the HTTP headers, if all can be sent.
+
+    Raises ``InvalidArgument`` for one that cannot.
+    """
+    for name, value in texts.items():
+        option = f"option {HEADER + name!r}{'' if HEADER + name in given else ', which the server sets,'}"
+        if _HEADER_NAME.fullmatch(name) is None:
+            raise InvalidArgument(f"{option} names no HTTP header: use letters, digits and '-' after '{HEADER}'")
+        # The error does not contain the value: it may be a secret.
+        if _HEADER_VALUE.fullmatch(value) is None:
+            raise InvalidArgument(f"{option} is sent in HTTP headers: use one line of printable ASCII characters")
+    return texts
 
 
 def _token(texts: Mapping[str, str]) -> str:

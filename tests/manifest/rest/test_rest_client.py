@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import pickle
+import re
 import socket
 import threading
 from itertools import pairwise
@@ -37,6 +38,10 @@ def server(tmp_path):
 def proxy(server):
     with FaultProxy(server.port) as proxy:
         yield proxy
+
+
+def server_uri(server) -> str:
+    return f"http://127.0.0.1:{server.port}"
 
 
 def api(server, port=None, **more) -> RestApi:
@@ -168,6 +173,23 @@ def test_the_token_is_in_no_message_although_the_server_repeats_it(server, caplo
         assert TOKEN not in f"{error.value!r} {error.value}"
     assert TOKEN not in caplog.text
     assert TOKEN not in repr(RestClient(found.options))
+
+
+@pytest.mark.parametrize("length", [0, 480, 495])
+@pytest.mark.parametrize("value", ["k3y-of-user", "Basic dXNlcjpwYXNz", "Zq"])
+def test_values_of_headers_are_in_no_message_although_the_server_repeats_them(server, caplog, value, length) -> None:
+    server.overrides = {"header.x-of-server": "c0okie"}
+    calls = api(server, **{"header.x-key": value})
+    caplog.set_level(logging.DEBUG)
+    secret = value.split()[-1]
+    for status in (400, 401, 403, 404, 409, 500, 503):
+        text = f"{'-' * length} who is {secret}, {value} or c0okie?"
+        body = {"message": text, "resourceType": "TABLE", "resourceName": f"of {secret}"}
+        server.answers = lambda method, path, status=status, body=body: (status, body)
+        with pytest.raises((CatalogRefused, CatalogUnavailable)) as error:
+            calls.databases()
+        message = f"{error.value!r} {error.value} {getattr(error.value, 'name', '')} {caplog.text}".replace(server_uri(server), "")
+        assert not [part for part in (secret, "c0okie", secret[:5] if len(secret) > 5 else secret) if re.search(rf"\b{part}", message)]
 
 
 def test_connections_are_used_again_and_one_that_was_closed_is_left(server) -> None:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import pickle
+from http.client import HTTPConnection
 
 import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
 
 from fileindex.base.errors import InvalidArgument, UnsupportedOption
 from manifest.rest.options import RestOptions, of_stores
@@ -41,6 +44,12 @@ def test_what_is_no_option_is_refused_by_name(more, said) -> None:
         {"token": "two\nlines"},
         {"token": "s3cr3t\N{EURO SIGN}"},
         {"header.x": "\ud800"},
+        {"header.x": "s3cr3t\n"},
+        {"header.x": "s3cr3t\x07"},
+        {"header.": "s3cr3t"},
+        {"header.x y": "s3cr3t"},
+        {"header.x:": "s3cr3t"},
+        {"header.x\r\nHost": "s3cr3t"},
         {"uri": "http://h\N{LATIN SMALL LETTER O WITH DIAERESIS}st"},
         {"warehouse": ["w"]},
         {"data-token.enabled": "maybe"},
@@ -63,6 +72,24 @@ def test_the_server_adds_what_was_not_said_and_insists_on_some() -> None:
     assert (merged.uri, merged.token, merged.prefix, merged.data_tokens) == ("https://catalog.example.com/base", "s3cr3t", "p", True)
     assert merged.storage == {"s3.endpoint": "http://ours", "s3.region": "eu"}
     assert (merged.headers, merged.warehouse) == ({"x-a": "1", "x-b": "2"}, "w")
+
+
+@settings(max_examples=200)
+@given(st.text(max_size=4), st.text(max_size=4), st.sampled_from(["defaults", "overrides"]))
+@example("", "s3cr3t", "overrides")
+@example("x", "s3cr3t\r\nHost: other", "defaults")
+def test_headers_of_a_server_can_be_sent_or_are_refused_by_name(name, value, member) -> None:
+    options, header = RestOptions.of(GIVEN), {f"header.{name}": value}
+    refusal, sent = "", dict[str, str]()
+    try:
+        sent = dict(options.merge(**{"defaults": {}, "overrides": {}, member: header}).headers)
+    except InvalidArgument as error:
+        refusal = str(error)
+    assert sent or (repr(f"header.{name}") in refusal and "which the server sets" in refusal and "s3cr3t" not in refusal)
+    connection = HTTPConnection("localhost")
+    connection.putrequest("GET", "/")
+    for item in sent.items():
+        connection.putheader(*item)
 
 
 def test_what_dlf_lends_for_oss_is_understood_and_the_rest_passed_over() -> None:
