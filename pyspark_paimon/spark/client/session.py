@@ -289,7 +289,8 @@ def claims(place: Path) -> bool:
         try:
             import fcntl  # noqa: PLC0415  # missing on Windows
 
-            file = os.open(place, os.O_CREAT | os.O_RDWR | getattr(os, "O_CLOEXEC", 0), 0o600)
+            # Others can write into the directory of temporary files: their link is not followed.
+            file = os.open(place, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         except (ImportError, OSError):
             return False
         try:

@@ -7,14 +7,17 @@ A question about the outcome of a job waits for the end of the job. For a client
 is lost. On the server, tasks may continue, and a commit hook always runs to its end. Before that, the answer "not committed" could soon
 be wrong. So a job leaves a mark when its writer is created. Its commit or abort hook removes the mark; Spark calls one of them.
 
-The name of a file is a hash of the command id. Only this user can read the directory.
+The name of a file is a hash of the command id. Only this user can read the directory, which is below that of temporary files. Neither
+the directory nor a file in it may be a symbolic link, which another user could have made.
 """
 
 from __future__ import annotations
 
+import errno
 import getpass
 import hashlib
 import os
+import stat
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -60,7 +63,7 @@ def exclusively(command_id: str) -> Iterator[None]:
     """
     import fcntl  # noqa: PLC0415  # missing on Windows, where no Spark server runs
 
-    with (_directory() / "locks").open("ab") as locks:
+    with os.fdopen(_open(_directory() / "locks", os.O_WRONLY | os.O_APPEND | os.O_CREAT), "ab") as locks:
         # Each id locks a byte of one file, beyond its end. Files of locks cannot be deleted safely, and would pile up.
         fcntl.lockf(locks, fcntl.LOCK_EX, 1, int(hashlib.sha256(command_id.encode()).hexdigest()[:14], 16))
         yield
@@ -72,7 +75,7 @@ def stored_answer(command_id: str) -> str | None:
     None: the command left no answer, or the answer was deleted.
     """
     try:
-        return answer_file(command_id).read_text()
+        return _read(answer_file(command_id))
     except FileNotFoundError:
         return None
 
@@ -87,23 +90,57 @@ def answer_file(name: str, kind: str = "json") -> Path:
 
 def _directory() -> Path:
     directory = Path(tempfile.gettempdir()) / f"pyspark-paimon-{getpass.getuser()}"
-    directory.mkdir(mode=0o700, exist_ok=True)
-    if directory.owner() != getpass.getuser() or directory.stat().st_mode & 0o077:
+    with suppress(FileExistsError):
+        directory.mkdir(mode=0o700)
+    status = directory.lstat()
+    if not stat.S_ISDIR(status.st_mode):
+        raise InvalidArgument(f"{directory} is a symbolic link or a file, where answers of jobs need a directory; remove it")
+    if status.st_uid != os.getuid() or status.st_mode & 0o077:
         raise InvalidArgument(f"{directory} belongs to or is open to others; remove it")
     return directory
+
+
+def _open(path: Path, flags: int) -> int:
+    """Open a regular file of this user, and no link.
+
+    Raises ``InvalidArgument`` for another kind of file.
+    """
+    try:
+        descriptor = os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        if error.errno in {errno.ELOOP, errno.EISDIR, errno.ENXIO}:
+            raise _irregular(path) from error
+        raise
+    status = os.fstat(descriptor)
+    if not stat.S_ISREG(status.st_mode) or status.st_uid != os.getuid():
+        os.close(descriptor)
+        raise _irregular(path)
+    return descriptor
+
+
+def _irregular(path: Path) -> InvalidArgument:
+    return InvalidArgument(f"{path} is not a regular file of this user; remove it")
+
+
+def _read(path: Path) -> str:
+    with os.fdopen(_open(path, os.O_RDONLY), encoding="utf-8") as file:
+        return file.read()
 
 
 def _sweep() -> None:
     """Delete old answers, not more often than all ``_SWEEP_SECONDS``."""
     swept, now = _directory() / "swept", time.time()
     with suppress(FileNotFoundError):
-        if now - swept.stat().st_mtime < _SWEEP_SECONDS:  # many small commands must not look at each other's files
+        if now - swept.lstat().st_mtime < _SWEEP_SECONDS:  # many small commands must not look at each other's files
             return
-    swept.touch()
+    descriptor = _open(swept, os.O_WRONLY | os.O_CREAT)
+    os.utime(descriptor)
+    os.close(descriptor)
     oldest = now - _KEPT_SECONDS
     for path in _directory().glob("*.*"):
         with suppress(FileNotFoundError):
-            if path.stat().st_mtime < oldest:
+            status = path.lstat()
+            if status.st_mtime < oldest and not stat.S_ISDIR(status.st_mode):
                 path.unlink()
 
 
@@ -117,7 +154,8 @@ def mark_started(name: str) -> None:
     """
     mark = answer_file(name, "job")
     mark.unlink(missing_ok=True)
-    mark.write_text(str(os.getppid()))  # Spark's process, which starts the processes of the hooks
+    with os.fdopen(_open(mark, os.O_WRONLY | os.O_CREAT | os.O_EXCL), "w") as file:
+        file.write(str(os.getppid()))  # Spark's process, which starts the processes of the hooks
 
 
 def mark_ended(name: str) -> None:
@@ -128,10 +166,14 @@ def mark_ended(name: str) -> None:
 def is_running(name: str) -> bool:
     """Return whether the job is running."""
     try:
-        os.kill(int(answer_file(name, "job").read_text()), 0)
+        parent = _read(answer_file(name, "job"))
+    except FileNotFoundError:
+        return False
+    try:
+        os.kill(int(parent), 0)
     except PermissionError:
         return True
-    except (OSError, ValueError):  # no mark, a partial mark, or the mark of a dead process
+    except (OSError, ValueError, OverflowError):  # a partial mark, or the mark of a dead process
         return False
     return True
 
