@@ -27,7 +27,7 @@ from lsm.scan.splits import DataSplit
 from manifest.entry.columns import EntryColumns
 from manifest.entry.live import EntryFilter
 from manifest.io.errors import SnapshotExpired, SnapshotNotFound, UnsupportedTable
-from manifest.snapshot.commit_info import OPERATION, RESTORE
+from manifest.snapshot.commit_info import FAST_FORWARD, OPERATION, RESTORE
 from manifest.snapshot.snapshot import CommitKind, Snapshot, SnapshotKey
 from manifest.store import FileStore
 
@@ -302,7 +302,7 @@ class StreamScan:
             snapshot = self._snapshot(at.snapshot_id)
             if self._replaces(snapshot):
                 return Position.behind(snapshot) if at == start else at
-            if (snapshot.properties or {}).get(OPERATION) == RESTORE:
+            if (snapshot.properties or {}).get(OPERATION) in {RESTORE, FAST_FORWARD}:
                 if at == start:
                     raise self._restored(snapshot)
                 return at
@@ -406,7 +406,7 @@ class StreamScan:
 
     def _restored(self, snapshot: Snapshot) -> SnapshotNotFound:
         return SnapshotNotFound(
-            f"{self.store.root}: snapshot {snapshot.id} restored an older state, and a stream does not have the rows that this changed. {_RESTART}"
+            f"{self.store.root}: snapshot {snapshot.id} is a restore or fast-forward, and a stream does not have the rows that it changed. {_RESTART}"
         )
 
     def _snapshot(self, snapshot_id: int, *, whole: bool = False) -> Snapshot:

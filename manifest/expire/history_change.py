@@ -27,7 +27,7 @@ from manifest.io import failpoints
 from manifest.io.checksum import with_checksum
 from manifest.io.errors import HistoryBusy, SnapshotNotFound, StorageError, UnsafeFileIO
 from manifest.io.paths import EARLIEST, LATEST, SNAPSHOT, parse_number, tag_name
-from manifest.snapshot.commit_info import commit_properties
+from manifest.snapshot.commit_info import FAST_FORWARD, commit_properties
 from manifest.snapshot.pending_history import UNREADABLE, PendingHistory
 from manifest.snapshot.snapshot import BATCH_IDENTIFIER, FIRST_REPLACED, CommitKind, Snapshot, Tag
 from manifest.store import FileStore
@@ -348,7 +348,7 @@ def _supersede(store: FileStore, pending: PendingHistory) -> Forgotten:
                 "commit_kind": CommitKind.OVERWRITE,
                 "time_millis": max(time.time_ns() // 1_000_000, newest_time),
                 "delta_record_count": 0,
-                "properties": {FIRST_REPLACED: str(first), **commit_properties("rollback" if pending.source is None else "fast-forward")},
+                "properties": {FIRST_REPLACED: str(first), **commit_properties("rollback" if pending.source is None else FAST_FORWARD)},
                 "next_row_id": max((i for i in (row_id, target.next_row_id) if i is not None), default=None),
             }
         )

@@ -13,8 +13,8 @@ from manifest.snapshot.snapshot import FIRST_REPLACED, Snapshot
 
 METRIC_PREFIX = "pyspark-paimon."
 OPERATION = f"{METRIC_PREFIX}operation"
-RESTORE = "restore"
-"""Operation that overwrites partitions with an older state."""
+RESTORE, FAST_FORWARD = "restore", "fast-forward"
+"""Operations of snapshots that replace the state by another one. A fast-forward has a snapshot on object stores only."""
 _RESERVED = (METRIC_PREFIX, "sequence.generation.")
 """Prefixes of names that this package or Paimon's Java engine gives a meaning."""
 _MAX_CHARACTERS = 16 << 10
@@ -90,4 +90,4 @@ def check_properties(properties: Mapping[str, str] | None) -> dict[str, str]:
     return given
 
 
-__all__ = ["METRIC_PREFIX", "OPERATION", "RESTORE", "CommitInfo", "check_properties", "commit_properties"]
+__all__ = ["FAST_FORWARD", "METRIC_PREFIX", "OPERATION", "RESTORE", "CommitInfo", "check_properties", "commit_properties"]

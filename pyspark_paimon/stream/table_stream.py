@@ -23,8 +23,8 @@ from lsm.scan.plan import ScanPlan
 from lsm.scan.splits import DataSplit
 from manifest.io.errors import SchemaMismatch
 from manifest.schema.table_schema import TableSchema
-from pyspark_paimon.local.read_errors import explained
 from pyspark_paimon.local.open_backend import open_backend
+from pyspark_paimon.local.read_errors import explained
 from pyspark_paimon.request.backend import EVERY_LEVEL, ScanRequest
 from pyspark_paimon.stream.options import StreamOptions, offset_of, position_of
 

@@ -22,7 +22,7 @@ def _create(path: str, *, keyed: bool) -> Table:
 
 
 def _write(table: Table) -> None:
-    table.write([{"id": next(_NUMBERS), "n": 0} for _ in range(4)])
+    table.write([{"id": next(_NUMBERS), "n": 0} for _ in range(24)])  # enough for both buckets
 
 
 def _history(table: Table) -> None:
