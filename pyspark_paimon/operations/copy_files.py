@@ -5,7 +5,6 @@ The schemas are copied first, then each data and index file, unchanged and under
 
 from __future__ import annotations
 
-import shutil
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -21,6 +20,7 @@ from manifest.io.checksum import with_checksum
 from manifest.io.errors import SnapshotNotFound, TableExists, UnsupportedTable
 from manifest.io.output_file import OutputFile
 from manifest.io.paths import TablePaths, split_branch
+from manifest.io.storage_errors import storage_errors
 from manifest.snapshot.snapshot import EMPTY_TABLE, ReadState, SnapshotKey
 from manifest.storage.resolve import file_io_for
 from manifest.storage.schemes import scheme_of
@@ -229,8 +229,10 @@ def _copy(source: FileIO, path: str, target: FileIO, new: str, size: int | None)
     """Copy a file durably. Raises ``CorruptFile`` if it has another size."""
     output = OutputFile(target, new)
     try:
-        with source.open_input(path) as stream:
-            shutil.copyfileobj(stream, output.open(), _CHUNK)
+        with storage_errors(path), source.open_input(path) as stream:
+            while chunk := stream.read(_CHUNK):
+                with storage_errors(new):
+                    output.open().write(chunk)
         copied = output.finish()
         _check_size(path, copied, size)
     except FileNotFoundError as error:

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from collections.abc import Callable
+from itertools import count
 from pathlib import Path
+from typing import Any, Self
 
 import pyarrow as pa
 import pytest
 
 from fileindex.base.errors import CorruptFile, InvalidArgument
 from manifest.io import output_file
-from manifest.io.errors import CommitConflict, SnapshotExpired, TableExists, UnsupportedTable
+from manifest.io.errors import CommitConflict, OutOfDisk, SnapshotExpired, StorageError, TableExists, UnsupportedTable
+from manifest.io.file_io import LocalFileIO
+from manifest.io.wrapped import WrappedFileIO
 from pyspark_paimon import Catalog, Table
+from pyspark_paimon.local.backend import LocalBackend
 from pyspark_paimon.operations.change_rows import DeleteRows
 from pyspark_paimon.operations.expire import RemoveOrphans
 from pyspark_paimon.operations.purge import ForgetHistory
@@ -62,6 +69,76 @@ def test_a_copy_has_the_rows_and_is_a_table_of_its_own(create: Create, table_roo
     expected = len(before) if wanted is None else sum(row["day"] == "a" for row in before) * (wanted == "day = 'a'")
     again = {"append": expected + 2, "buckets": expected + 2, "row ids": expected + 2}.get(kind, expected + 1 + (expected == 0))
     assert copy.count() == again
+
+
+class FaultyStreams(WrappedFileIO):
+    """A file system whose streams fail once, at the operation with number ``fails_at``."""
+
+    def __init__(self, number: int, error: OSError) -> None:
+        super().__init__(LocalFileIO())
+        self.fails_at, self.error, self.operations = number, error, 0
+
+    def step(self) -> None:
+        self.operations += 1
+        if self.operations == self.fails_at:
+            raise self.error
+
+    def open_input(self, path: str, size: int | None = None) -> object:
+        return FaultyStream(self, super().open_input(path, size))
+
+    def open_output(self, path: str) -> object:
+        return FaultyStream(self, super().open_output(path))
+
+
+class FaultyStream:
+    def __init__(self, file_io: FaultyStreams, stream: Any) -> None:
+        self.file_io, self.stream = file_io, stream
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.stream.close()
+
+    def read(self, size: int) -> bytes:
+        self.file_io.step()
+        return bytes(self.stream.read(size))
+
+    def write(self, data: bytes) -> None:
+        self.file_io.step()
+        self.stream.write(data)
+
+    def tell(self) -> int:
+        self.file_io.step()
+        return int(self.stream.tell())
+
+    def close(self) -> None:
+        if not self.stream.closed:
+            self.stream.close()
+            self.file_io.step()
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EIO])
+def test_a_copy_that_fails_at_any_byte_says_where_and_leaves_nothing(tmp_path: Path, number: int) -> None:
+    def create(ddl: str, name: str, **arguments: Any) -> Table:
+        return Table.create(tmp_path / name, ddl, **arguments)
+
+    table = made(create, "append")
+    for fails_at in count(1):
+        file_io = FaultyStreams(fails_at, OSError(number, os.strerror(number)))
+        failure: StorageError | None = None
+        try:
+            Table(LocalBackend(table.path, file_io=file_io)).copy_to(tmp_path / "copy")
+        except StorageError as error:
+            failure = error
+        if failure is None:
+            break
+        assert isinstance(failure, OutOfDisk) == (number == errno.ENOSPC)
+        assert str(failure.filename).startswith((f"{table.path}/", f"{tmp_path}/copy/"))
+        assert [path.name for path in (tmp_path / "copy").rglob("*") if path.is_file()] == ["schema-0"]
+        assert table.tags().num_rows == 0
+    assert fails_at > 20
+    assert rows(Table.open(tmp_path / "copy")) == rows(table)
 
 
 def test_new_rows_of_a_copy_get_unused_ids(create: Create, table_root: str) -> None:
