@@ -89,7 +89,7 @@ class IncrementalPlanner:
     """Planner of the changes after snapshot ``start`` up to ``end``.
 
     ``end`` is included. ``start`` 0 is the beginning, ``end`` 0 a table without snapshots. A tag replaces a snapshot that may have expired.
-    ``ends`` are the snapshots that the caller resolved: a rollback may give their ids to other ones.
+    ``last`` is the snapshot of ``end`` that the caller resolved: a rollback may give its id to another one.
     """
 
     store: FileStore
@@ -97,7 +97,7 @@ class IncrementalPlanner:
     end: int
     start_tag: str | None = None
     end_tag: str | None = None
-    ends: tuple[SnapshotKey, ...] = ()
+    last: SnapshotKey | None = None
 
     def plan(self, mode: IncrementalMode, predicate: Predicate | None = None, *, exact: bool = False) -> ScanPlan:
         """Return the splits with all changes that match ``predicate``.
@@ -108,17 +108,17 @@ class IncrementalPlanner:
         Raises:
             InvalidArgument: ``end`` is older than ``start``.
             SnapshotExpired: A snapshot between them has expired.
-            SnapshotNotFound: A rollback, fast-forward or re-creation of the table replaced one of ``ends``.
+            SnapshotNotFound: A rollback, fast-forward or re-creation of the table replaced ``last``.
             UnsupportedTable: The mode does not support the table; the message says why.
         """
         check_rows_only(self.store.root, evolves=self.store.options.data_evolution_enabled)
         if self.end < self.start:
             raise InvalidArgument(f"{self.store.root}: changes are read forward in time, not from snapshot {self.start} back to {self.end}")
-        for key in self.ends:
-            if self.store.snapshots.was_replaced(key):
-                raise SnapshotNotFound(
-                    f"{self.store.root}: snapshot {key.id} of this scan was replaced by a rollback, a fast-forward or a new table of this name; scan again"
-                )
+        # A change of history replaces all snapshots from one on, and the last one shows it.
+        if self.last is not None and self.store.snapshots.was_replaced(self.last):
+            raise SnapshotNotFound(
+                f"{self.store.root}: snapshot {self.last.id} of this scan was replaced by a rollback, a fast-forward or a new table of this name; scan again"
+            )
         wanted = TRUE if predicate is None else predicate
         if mode is IncrementalMode.DIFF:
             return _Difference(self.store, wanted).plan(self._state(self.start, self.start_tag), self._state(self.end, self.end_tag))

@@ -49,14 +49,13 @@ def range_of(backend: Backend, schema: TableSchema, start: Point, end: Point | N
     if ROW_KIND in schema.names:
         raise InvalidArgument(f"the table has a column '{ROW_KIND}', the name for row kinds: rename it to read changes")
     last, last_delta = _end(backend, end)
-    first, first_delta = _end(backend, start)
+    first = start if type(start) is int else _end(backend, start)[0]
     if not 0 <= first <= last:
         raise InvalidArgument(f"changes are read forward in time, not from snapshot {first} to {last}")
     tags = [point if isinstance(point, str) else None for point in (start, end)]
     natural: IncrementalModeName = "diff" if all(tags) else "delta" if schema.core.changelog_producer == "none" else "changelog"
     return IncrementalRange(
         start_id=first,
-        start_delta=first_delta,
         start_tag=tags[0],
         end_id=last,
         end_delta=last_delta,
@@ -93,7 +92,7 @@ def _pin(backend: Backend, point: object) -> Snapshot | None:
 
 
 def _end(backend: Backend, point: object) -> tuple[int, str | None]:
-    """Return the id and delta manifest list of one end of a range.
+    """Return the id and delta manifest list of a snapshot of a range.
 
     An expired snapshot may still have a changelog. Planning checks that.
     """
@@ -131,9 +130,8 @@ def plan_changes(store: FileStore, request: ScanRequest, wanted: IncrementalRang
     """Plan a scan of changes."""
     from lsm.incremental import planner as incremental  # noqa: PLC0415  # a client of a server needs no storage engine
 
-    ends = ((wanted.start_id, wanted.start_delta), (wanted.end_id, wanted.end_delta))
-    keys = tuple(SnapshotKey(snapshot_id, delta) for snapshot_id, delta in ends if delta is not None)
-    planner = incremental.IncrementalPlanner(store, wanted.start_id, wanted.end_id, wanted.start_tag, wanted.end_tag, keys)
+    last = None if wanted.end_delta is None else SnapshotKey(wanted.end_id, wanted.end_delta)
+    planner = incremental.IncrementalPlanner(store, wanted.start_id, wanted.end_id, wanted.start_tag, wanted.end_tag, last)
     return planner.plan(incremental.IncrementalMode(wanted.mode), request.predicate, exact=wanted.exact)
 
 

@@ -69,13 +69,12 @@ class IncrementalRange(Message):
     """Changes after snapshot ``start_id`` up to ``end_id``, inclusive.
 
     ``start_id`` 0: from the first snapshot. A tag keeps a snapshot that has expired.
-    ``start_delta``, ``end_delta``: delta manifest lists of the two snapshots. A rollback may give their ids to other ones.
+    ``end_delta``: delta manifest list of the last snapshot. A rollback may give its id to another one.
     ``exact``: raise an error where the mode cannot report changes of an expired snapshot.
     """
 
     start_id: int
     end_id: int
-    start_delta: str | None = None
     end_delta: str | None = None
     mode: IncrementalModeName
     start_tag: str | None = None
