@@ -10,7 +10,7 @@ import pyarrow as pa
 from fileindex.base.errors import CorruptFile, InvalidArgument
 from fileindex.base.lazy import LazyModule
 from manifest.fsck.depth import Depth
-from manifest.options.support import effect_of
+from manifest.schema.option_effects import effect_in
 from pyspark_paimon.filter.parse import bind_filter
 from pyspark_paimon.request.backend import IndexView, TravelRequest
 from pyspark_paimon.request.state import Pin, Snapshots
@@ -344,14 +344,15 @@ class TableInspection(TableRole):
         """Return one row for each option, with its effect here.
 
         The column ``effect`` is ``honoured``, ``by call`` (a method applies it), ``none`` or ``unknown``. Options without
-        effect are kept for other engines that share the table. The column ``note`` has the reason, or the method.
+        effect are kept for other engines that share the table. Some options have an effect only on a kind of table, such as one with a
+        primary key. The column ``note`` has the reason, or the method.
 
         >>> from pyspark_paimon.example import cities
         >>> table = cities().alter_options({"sink.parallelism": "8"})
         >>> [row["option"] for row in table.option_effects().to_pylist() if row["effect"] == "none"]
         ['sink.parallelism']
         """
-        found = [(key, value, *effect_of(key, value)) for key, value in sorted(self.options.items())]
+        found = [(key, value, *effect_in(self.table_schema, key, value)) for key, value in sorted(self.options.items())]
         return pa.Table.from_pylist(
             [dict(zip(_EFFECTS.names, row, strict=True)) for row in found],
             schema=_EFFECTS,
