@@ -25,7 +25,7 @@ from manifest.entry.manifest_list import ManifestFileMeta, ManifestList
 from manifest.entry.manifest_merge import MergePolicy
 from manifest.io.errors import SnapshotExpired, TableNotFound, UnsupportedTable
 from manifest.io.file_io import FileIO
-from manifest.io.paths import MAIN_BRANCH, FileNames, TablePaths, refuse_system, split_branch, split_system
+from manifest.io.paths import EXTERNAL_PATHS, MAIN_BRANCH, FileNames, TablePaths, local_form, refuse_system, split_branch, split_system
 from manifest.io.progress import IGNORE_PROGRESS, ProgressListener
 from manifest.options import support
 from manifest.options.core_options import CoreOptions
@@ -35,6 +35,8 @@ from manifest.snapshot.manager import SnapshotManager
 from manifest.snapshot.snapshot import Snapshot, SnapshotCommit
 from manifest.stats.column_stats import PartitionType
 from manifest.stats.table_stats import StatisticsFile
+from manifest.storage.allowed_roots import GuardedFileIO
+from manifest.storage.owned_paths import OwnedRoots, restrict_to_owned, without_owner
 from manifest.storage.resolve import file_io_for
 from manifest.types.data_type import DataField
 
@@ -63,6 +65,22 @@ class FileStore:
     """Listener of the data files read and written through this store."""
     pending: TableSchema | None = field(default=None, repr=False, compare=False)
     """Version of the schema that the commit of a write stores."""
+
+    def __post_init__(self) -> None:
+        roots = OwnedRoots(self.root, _directories_elsewhere(self.schema.core, self.root))
+        object.__setattr__(self, "file_io", restrict_to_owned(self.file_io, roots))
+
+    @property
+    def storage(self) -> FileIO:
+        """Storage of the table, for files of others."""
+        return without_owner(self.file_io)
+
+    @property
+    def owned(self) -> OwnedRoots:
+        """Directories in which the table writes and deletes."""
+        assert isinstance(self.file_io, GuardedFileIO)
+        assert isinstance(self.file_io.policy, OwnedRoots)
+        return self.file_io.policy
 
     @classmethod
     def open(
@@ -213,6 +231,11 @@ class FileStore:
         """Raise ``UnsupportedTable`` if writes would violate an option."""
         self.check_readable()
         support.check_writable(self.options, self.root)
+        if self.paths.data != self.root and not self.owned.owns(self.paths.data):
+            raise UnsupportedTable(
+                f"{self.root}: option 'data-file.path-directory': '{self.options.data_file_path_directory}' is no directory below the table. "
+                "Nothing is written or deleted there"
+            )
         if self.writes_iceberg:
             from manifest.schema.iceberg_schema import check_iceberg, metadata_directory  # noqa: PLC0415  # few tables need it
 
@@ -346,6 +369,17 @@ class FileStore:
                 f"{self.root}: snapshot {snapshot.id} expired while it was read; "
                 "increase 'snapshot.num-retained.min' or 'snapshot.time-retained' to keep snapshots longer"
             ) from error
+
+
+def _directories_elsewhere(options: CoreOptions, root: str) -> tuple[str, ...]:
+    """Return the directories outside of the table that its options name for its own files."""
+    found = [local_form(path.strip()).rstrip("/") for path in options.raw.get(EXTERNAL_PATHS, "").split(",") if path.strip()]
+    if options.has_iceberg_metadata:
+        from manifest.schema.iceberg_schema import metadata_directory  # noqa: PLC0415  # few tables need it
+
+        with suppress(UnsupportedOption, UnsupportedTable):  # a commit raises it
+            found.append(metadata_directory(options, root))
+    return tuple(directory for directory in found if not directory.startswith(f"{root}/"))
 
 
 def describe_path(file_io: FileIO, path: str) -> str:

@@ -25,19 +25,36 @@ def delete_files(store: FileStore, dead: Iterable[ManifestEntry], kept: Reachabl
     paths: dict[str, None] = {}
     for entry in dead:
         for name, path in zip(entry.file.file_names, store.physical_files(entry.partition, entry.bucket, entry.file), strict=True):
-            if name not in kept.data:
+            if name not in kept.data and (path.rpartition("/")[0] in _homes(store, entry) or _warn(store, path)):
                 paths[path] = None
-    deleted = store.file_io.delete_many(list(paths))
+    deleted = store.file_io.delete_many(_owned(store, paths))
     if store.options.snapshot_clean_empty_directories:
         for bucket in {path.rpartition("/")[0] for path in paths}:
             _delete_empty(store, bucket)
     return deleted
 
 
+def _homes(store: FileStore, entry: ManifestEntry) -> set[str]:
+    """Return the directories in which this table writes the files of an entry."""
+    bucket = store.paths.bucket_dir(store.partition.decode(entry.partition), entry.bucket)
+    return {bucket, *(f"{directory}/{bucket.removeprefix(f'{store.root}/')}" for directory in store.owned.others)}
+
+
+def _owned(store: FileStore, paths: Iterable[str]) -> list[str]:
+    """Return the paths that the table may delete. Files of others stay."""
+    return [path for path in paths if store.owned.owns(path) or _warn(store, path)]
+
+
+def _warn(store: FileStore, path: str) -> bool:
+    """Log that a file of others stays, and return False."""
+    _LOG.warning("%s: %s is not in the table's own directories and was not deleted", store.root, path)
+    return False
+
+
 def _delete_empty(store: FileStore, directory: str) -> None:
     """Delete an empty bucket directory, then its empty partition directories."""
     levels = 1 + len(store.schema.partition_keys)
-    while levels and directory.startswith(f"{store.root}/") and store.file_io.delete_directory(directory):
+    while levels and store.owned.owns(directory) and store.file_io.delete_directory(directory):
         directory, levels = directory.rpartition("/")[0], levels - 1
 
 
@@ -51,9 +68,9 @@ def delete_metadata(store: FileStore, forgotten: Iterable[Snapshot], kept: Reach
     for index_files, metadata in run_parallel(store.file_io, [partial(_metadata_names, store, snapshot, kept) for snapshot in forgotten]):
         leaves.update(dict.fromkeys(index_files))
         names.update(dict.fromkeys(metadata))
-    store.file_io.delete_many(list(leaves))
+    store.file_io.delete_many(_owned(store, leaves))
     # Lists after their manifests: a run that continues an interrupted one still finds them.
-    gone = [store.paths.manifest(name) for name in names if name not in kept.metadata]
+    gone = _owned(store, [store.paths.manifest(name) for name in names if name not in kept.metadata])
     lists = [path for path in gone if path.rpartition("/")[2].startswith("manifest-list-")]
     return store.file_io.delete_many([path for path in gone if path not in set(lists)]) + store.file_io.delete_many(lists)
 
@@ -71,7 +88,9 @@ def _metadata_names(store: FileStore, snapshot: Snapshot, kept: Reachable) -> tu
             for entry in store.index_manifests.read(index):
                 if entry.file_name not in kept.indexes:
                     partition = store.partition.decode(entry.partition)
-                    leaves.append(store.paths.index(entry.file_name, partition, entry.bucket, entry.external_path))
+                    path = store.paths.index(entry.file_name, partition, entry.bucket, entry.external_path)
+                    if path.rpartition("/")[2] == entry.file_name or _warn(store, path):
+                        leaves.append(path)
         names.append(index)
     if statistics and statistics not in kept.statistics:
         leaves.append(store.paths.statistics(statistics))

@@ -53,6 +53,7 @@ def list_orphans(store: FileStore, older_than_ms: int) -> list[Orphan]:
 
     ``older_than_ms`` is in milliseconds since the epoch. Lists the directories of manifests, indexes, statistics, snapshots, changelogs,
     buckets and Iceberg metadata only. Raises ``CorruptFile`` if some metadata cannot be read: the used files are unknown then.
+    Raises ``PathNotOwned`` for a directory outside of the table, or behind a link.
     """
     # Before the metadata is read, so that files of commits in between are not listed.
     listed = [*_metadata_files(store), *_bucket_files(store)]
@@ -93,16 +94,16 @@ def _metadata_files(store: FileStore) -> Iterator[tuple[str, FileStatus]]:
     for branch in branches_of(store):
         directories += [branch.paths.snapshots, branch.paths.changelogs]
     for directory in directories:
-        yield from ((directory, status) for status in store.file_io.list(directory) if not status.is_dir)
+        yield from ((directory, status) for status in store.file_io.list(store.owned.directory(directory)) if not status.is_dir)
 
 
 def _bucket_files(store: FileStore) -> Iterator[tuple[str, FileStatus]]:
     """Yield files in ``bucket-*`` directories of all partitions."""
     # One level of key=value directories per partition key.
-    directories = [store.paths.data]
+    directories = [store.owned.directory(store.paths.data)]
     for key in store.schema.partition_keys:
         directories = [
-            f"{directory}/{status.name}"
+            store.owned.directory(f"{directory}/{status.name}")
             for directory in directories
             for status in store.file_io.list(directory)
             if status.is_dir and status.name.startswith(f"{escape(key)}=")
@@ -110,7 +111,7 @@ def _bucket_files(store: FileStore) -> Iterator[tuple[str, FileStatus]]:
     for directory in directories:
         for status in store.file_io.list(directory):
             if status.is_dir and status.name.startswith(BUCKET):
-                bucket = f"{directory}/{status.name}"
+                bucket = store.owned.directory(f"{directory}/{status.name}")
                 yield from ((bucket, file) for file in store.file_io.list(bucket) if not file.is_dir)
 
 

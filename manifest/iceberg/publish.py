@@ -486,8 +486,10 @@ class _Publication:
             with suppress(FileNotFoundError):
                 doomed |= {one.manifest_path: one for one in self._manifests.read_list(path) if one.manifest_path not in needed}
         vectors = self._vector_files(doomed.values()) - self._vector_files(needed.values())
-        paths = [local_form(path) for path in (*vectors, *doomed, *lists)]
-        self._store.file_io.delete_many([path for path in paths if path.startswith(f"{self._directory}/")])
+        # Paths in Iceberg's files are advice of anyone: only files of this directory are deleted, by their names.
+        named = [local_form(path).rpartition("/") for path in (*vectors, *doomed, *lists)]
+        paths = [f"{self._directory}/{name}" for directory, _, name in named if directory == self._directory]
+        self._store.file_io.delete_many([path for path in paths if self._store.owned.owns(path)])
 
     def _vector_files(self, manifests: Iterable[IcebergManifest]) -> set[str]:
         return {

@@ -183,6 +183,25 @@ class PathNotAllowed(PaimonError):
 
 
 @public
+class PathNotOwned(PaimonError):
+    """``path`` is outside of the directories of ``table``, or behind a link."""
+
+    def __init__(self, table: str, path: str) -> None:
+        super().__init__(table, path)
+        self.table = table
+        self.path = path
+
+    def __str__(self) -> str:
+        return redact(
+            f"{self.table}: '{self.path}' is not in the table's own directory, or behind a link; nothing was written or deleted there. "
+            "Look for the name in the table's options and metadata, and replace links by directories"
+        )
+
+    def __reduce__(self) -> tuple[type[PathNotOwned], tuple[str, str]]:
+        return type(self), (self.table, self.path)
+
+
+@public
 class StorageError(PaimonError, OSError):
     """The storage failed (permission, I/O error).
 
@@ -287,6 +306,7 @@ __all__ = [
     "OutOfMemory",
     "OutOfThreads",
     "PathNotAllowed",
+    "PathNotOwned",
     "SchemaMismatch",
     "SnapshotExpired",
     "SnapshotNotFound",

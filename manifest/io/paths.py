@@ -28,6 +28,8 @@ from manifest.io.errors import SystemTableReadOnly, UnknownSystemTable
 SCHEMA, SNAPSHOT, TAG, CHANGELOG, CONSUMER, BRANCH = "schema-", "snapshot-", "tag-", "changelog-", "consumer-", "branch-"
 LATEST, EARLIEST, ROLLBACK = "LATEST", "EARLIEST", "ROLLBACK"
 BUCKET = "bucket-"
+EXTERNAL_PATHS: Final = "data-file.external-paths"
+"""Option with directories outside of the table for its data files."""
 POSTPONE_BUCKET = -2
 MAIN_BRANCH = "main"
 _BRANCH_MARK = "$branch_"

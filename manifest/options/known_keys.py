@@ -25,6 +25,12 @@ def _only(*allowed: str, why: str) -> Refusal:
     return lambda value: None if value.strip().lower() in allowed else f"'{value}' {why}; use one of: {', '.join(allowed)}"
 
 
+def _refuse_outside(value: str) -> str | None:
+    """Return why a directory is refused. None: it is below the table."""
+    is_below = {"", ".", ".."}.isdisjoint(value.removesuffix("/").split("/")) and ":" not in value and "\\" not in value
+    return None if is_below else f"'{value}' is no directory below the table; give a relative path with plain names"
+
+
 def _never(why: str) -> Refusal:
     return lambda value: f"'{value}' {why}"
 
@@ -156,6 +162,7 @@ REFUSED: dict[str, Refusal] = {
         "snappy", "zstd", "zstandard", "null", "none", "deflate", "gzip", "bzip2", why="is not a codec of Iceberg manifests"
     ),
     TAG_MODE: _only(*TAG_MODES, why="is not a mode of tag creation"),
+    "data-file.path-directory": _refuse_outside,
     "data-file.external-paths": _UNBUILT,
     "data-file.external-paths.strategy": _only("none", why="is not supported"),
     **dict.fromkeys(STREAM_ONLY, _never("applies to a single streaming read; pass it to spark.readStream")),

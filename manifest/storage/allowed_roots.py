@@ -21,7 +21,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Protocol
 
 from fileindex.base.errors import InvalidArgument
 from manifest.io.errors import PathNotAllowed
@@ -62,6 +62,18 @@ class AllowedRoots:
         self._check(path, real)
         return real
 
+    def readable(self, path: str) -> str:
+        """Return the real path of a file to read. Raises ``PathNotAllowed``."""
+        return self.resolve(path)
+
+    def entry(self, path: str) -> str:
+        """Return the path of an entry to create, replace or remove: a link is not followed. Raises ``PathNotAllowed``."""
+        return self.resolve(path, follow=False)
+
+    def directory(self, path: str) -> str:
+        """Return the real path of a directory in which files change. Raises ``PathNotAllowed``."""
+        return self.resolve(path)
+
     def _check(self, path: str, real: str) -> None:
         if not any(real == root or real.startswith(root.rstrip("/") + "/") for root in self.directories):
             raise PathNotAllowed(path)
@@ -99,28 +111,46 @@ def _comparable(place: ObjectPlace) -> str:
     return replace(place, scheme=_SAME.get(place.scheme, place.scheme)).uri
 
 
+class PathPolicy(Protocol):
+    """Decides which paths a ``GuardedFileIO`` may use.
+
+    Each method returns the path to use, or raises a ``PaimonError``.
+    """
+
+    def readable(self, path: str) -> str:
+        """Return a path to read."""
+
+    def entry(self, path: str) -> str:
+        """Return the path of an entry to create, replace or remove."""
+
+    def directory(self, path: str) -> str:
+        """Return a directory in which files change."""
+
+
 class GuardedFileIO(WrappedFileIO):
-    """Storage that opens only paths in ``roots``.
+    """Storage that uses only the paths that ``policy`` allows.
 
     It keeps the restriction when it is sent to other processes.
     """
 
-    def __init__(self, inner: FileIO, roots: AllowedRoots) -> None:
+    def __init__(self, inner: FileIO, policy: PathPolicy) -> None:
         super().__init__(inner)
-        self.roots = roots
+        self.policy = policy
 
-    def __reduce__(self) -> tuple[Callable[..., FileIO], tuple[FileIO, AllowedRoots]]:
-        return _restore_guarded, (self.inner, self.roots)
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, GuardedFileIO) and (other.inner, other.policy) == (self.inner, self.policy)
+
+    def __hash__(self) -> int:
+        return hash((self.inner, self.policy))
+
+    def __reduce__(self) -> tuple[Callable[..., FileIO], tuple[FileIO, PathPolicy]]:
+        return _restore_guarded, (self.inner, self.policy)
 
     def _in(self, path: str) -> str:
-        return self.roots.resolve(path)
+        return self.policy.readable(path)
 
     def _entry(self, path: str) -> str:
-        """Return the path of a directory entry itself.
-
-        For entries that are created, replaced or removed: a link is not followed.
-        """
-        return self.roots.resolve(path, follow=False)
+        return self.policy.entry(path)
 
     def read(self, path: str) -> bytes:
         """Read a file. See ``FileIO``, also for all other methods.
@@ -151,7 +181,7 @@ class GuardedFileIO(WrappedFileIO):
         return self.inner.list(self._in(path))
 
     def mkdirs(self, path: str) -> None:  # noqa: D102  # as above
-        self.inner.mkdirs(self._in(path))
+        self.inner.mkdirs(self.policy.directory(path))
 
     def write(self, path: str, data: bytes, *, overwrite: bool = False, durable: bool = True) -> None:  # noqa: D102  # as above
         self.inner.write(self._entry(path), data, overwrite=overwrite, durable=durable)
@@ -166,7 +196,7 @@ class GuardedFileIO(WrappedFileIO):
         return self.inner.create_exclusive(self._entry(path), data, guard=guard)
 
     def cancel_creates(self, directory: str, chosen: Callable[[str], bool]) -> None:  # noqa: D102  # as above
-        self.inner.cancel_creates(self._in(directory), chosen)
+        self.inner.cancel_creates(self.policy.directory(directory), chosen)
 
     def replace(self, path: str, old: bytes, data: bytes) -> bool:  # noqa: D102  # as above
         return self.inner.replace(self._entry(path), old, data)
@@ -221,13 +251,15 @@ def guard_file_io(file_io: FileIO) -> FileIO:
     Unchanged if this process allows all directories.
     """
     roots = allowed_roots()
-    if roots is None or (isinstance(file_io, GuardedFileIO) and file_io.roots == roots):
-        return file_io
-    return GuardedFileIO(file_io, roots)
+    return file_io if roots is None or _has_policy(file_io, roots) else GuardedFileIO(file_io, roots)
 
 
-def _restore_guarded(inner: FileIO, roots: AllowedRoots) -> FileIO:
-    return guard_file_io(GuardedFileIO(inner, roots))
+def _has_policy(file_io: FileIO, policy: PathPolicy) -> bool:
+    return isinstance(file_io, GuardedFileIO) and (file_io.policy == policy or _has_policy(file_io.inner, policy))
 
 
-__all__ = ["ROOTS", "ROOTS_FILE", "AllowedRoots", "GuardedFileIO", "allowed_roots", "guard_file_io"]
+def _restore_guarded(inner: FileIO, policy: PathPolicy) -> FileIO:
+    return guard_file_io(GuardedFileIO(inner, policy))
+
+
+__all__ = ["ROOTS", "ROOTS_FILE", "AllowedRoots", "GuardedFileIO", "PathPolicy", "allowed_roots", "guard_file_io"]

@@ -72,7 +72,7 @@ class CopySchemas(Operation[SchemaJson]):
                 f"{store.root}: option 'data-evolution.enabled': columns in newer files win by their sequence numbers, and those begin anew "
                 "in a copy, so later changes would be lost; write the rows instead"
             )
-        file_io, root = file_io_for(self.target, store.file_io)
+        file_io, root = file_io_for(self.target, store.storage)
         if scheme_of(root) != scheme_of(store.root):
             raise InvalidArgument(f"{root}: a copy must be on the storage of its table, {store.root}; write the rows instead")
         if split_branch(root)[0] != root:

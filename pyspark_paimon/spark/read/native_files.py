@@ -285,7 +285,7 @@ def _is_path_for_spark(store: FileStore, path: str) -> bool:
     """Return whether Spark reads exactly this file for the path."""
     # Spark skips names that begin with "_" or ".", and expands patterns.
     name = PurePosixPath(path).name
-    return name.endswith(".parquet") and name[0] not in "_." and not _GLOB & set(path) and opens_in_spark(store.file_io, path)
+    return name.endswith(".parquet") and name[0] not in "_." and not _GLOB & set(path) and opens_in_spark(store.storage, path)
 
 
 def _check_files(store: FileStore, request: ScanRequest, files: Sequence[_Candidate]) -> list[_Native | None]:

@@ -81,7 +81,7 @@ def manifests(store):
     ids=["created", "created but failed", "lost", "no answer"],
 )
 def test_an_attempt_that_did_not_commit_is_followed_by_another(store, outcomes, answers, expected):
-    store.file_io.answers += answers
+    store.storage.answers += answers
     commit = committer(store, "w")
     assert commit.commit([message(store, [data_file(store)], base_snapshot_id=0)]).snapshot_id == 1
     assert (outcomes, commit.retries) == (expected, len(expected) - 1)
@@ -91,7 +91,7 @@ def test_an_attempt_that_did_not_commit_is_followed_by_another(store, outcomes, 
     "error", [UnsafeFileIO("t"), CatalogRefused("no"), OutOfDisk(errno.ENOSPC, "full", "t")], ids=lambda error: type(error).__name__
 )
 def test_a_refusal_is_raised_and_leaves_nothing(store, outcomes, error):
-    store.file_io.answers += [raising(error)]
+    store.storage.answers += [raising(error)]
     with pytest.raises(type(error)):
         committer(store, "w").commit([message(store, [data_file(store)], base_snapshot_id=0)])
     assert outcomes == [Refused(error)]
@@ -99,7 +99,7 @@ def test_a_refusal_is_raised_and_leaves_nothing(store, outcomes, error):
 
 
 def test_lost_races_leave_no_files_and_no_note(store, outcomes):
-    store.file_io.answers += [taken, taken]
+    store.storage.answers += [taken, taken]
     with pytest.raises(CommitGaveUp, match="2 attempts"):
         committer(store, "w").commit([message(store, [data_file(store)], base_snapshot_id=0)])
     assert outcomes == [LostRace(), LostRace()]
@@ -107,7 +107,7 @@ def test_lost_races_leave_no_files_and_no_note(store, outcomes):
 
 
 def test_files_and_note_stay_while_an_outcome_is_unknown(store, outcomes):
-    store.file_io.answers += [raising(TIMEOUT), taken]
+    store.storage.answers += [raising(TIMEOUT), taken]
     with pytest.raises(CommitGaveUp, match="2 attempts"):
         committer(store, "w").commit([message(store, [data_file(store)], base_snapshot_id=0)])
     assert outcomes == [Unknown(), LostRace()]
@@ -116,7 +116,7 @@ def test_files_and_note_stay_while_an_outcome_is_unknown(store, outcomes):
 
 
 def test_an_interrupt_while_the_snapshot_is_created_leaves_the_note(store, outcomes):
-    store.file_io.answers += [raising(KeyboardInterrupt())]
+    store.storage.answers += [raising(KeyboardInterrupt())]
     with pytest.raises(KeyboardInterrupt):
         committer(store, "w").commit([message(store, [data_file(store)], base_snapshot_id=0)])
     assert (outcomes, len(list_markers(store, "w", BATCH_IDENTIFIER))) == ([], 1)

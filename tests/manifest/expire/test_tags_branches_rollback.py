@@ -599,7 +599,7 @@ def test_a_reader_of_what_is_dropped_meanwhile_never_takes_it_for_empty(target: 
     if target == "branch":
         table.delete_branch("side")
     else:
-        opened.file_io.retire_directory(path, [opened.paths.schema_file(0)])
+        opened.storage.retire_directory(path, [opened.paths.schema_file(0)])
     assert opened.snapshots.latest() is None
     with pytest.raises(TableNotFound, match="dropped after it was opened"):
         ScanPlanner(opened).plan(snapshot=None)

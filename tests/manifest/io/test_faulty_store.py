@@ -50,7 +50,7 @@ def store(tmp_path):
         tmp_path / "t", file_io=Faulty(), options={"write-only": "true", "commit.max-retries": "3", "commit.min-retry-wait": "1 ms"}
     )
     committer(store).commit([message(store, [data_file(store)])])
-    store.file_io.calls.clear()
+    store.storage.calls.clear()
     return store
 
 
@@ -73,7 +73,7 @@ def test_a_full_disk_at_any_write_leaves_the_table_as_it_was(store):
             if not path.endswith("LATEST") and next(seen) == position:
                 raise full(path)
 
-        store.file_io.fault = fault
+        store.storage.fault = fault
         try:
             committer(store).commit([committed])
             break
@@ -82,7 +82,7 @@ def test_a_full_disk_at_any_write_leaves_the_table_as_it_was(store):
         assert metadata_files(store) == before
         assert store.snapshots.latest_id() == 1
     assert writes == 5  # the note of the run, a manifest, two lists and the snapshot
-    store.file_io.fault = lambda call, path: None
+    store.storage.fault = lambda call, path: None
     check_table(FileStore.open(store.root))
     assert list_orphans(store, ALWAYS) == []
 
@@ -94,7 +94,7 @@ def test_without_atomic_creation_nothing_is_committed(store):
         if call == "create":
             raise UnsafeFileIO(path)
 
-    store.file_io.fault = fault
+    store.storage.fault = fault
     with pytest.raises(UnsafeFileIO):
         committer(store).commit([next_message(store)])
     assert metadata_files(store) == before
@@ -105,7 +105,7 @@ def test_a_snapshot_that_was_made_although_the_call_failed_counts_once(store):
         LocalFileIO().create_exclusive(path, data)
         raise OSError(errno.EIO, "connection reset")
 
-    store.file_io.fault = lambda call, path: made_then_failed if call == "create" else None
+    store.storage.fault = lambda call, path: made_then_failed if call == "create" else None
     result = committer(store).commit([next_message(store)])
     assert result.snapshot_id == 2
     assert store.snapshots.ids() == [1, 2]
@@ -123,7 +123,7 @@ def test_a_snapshot_that_appears_late_counts_once_and_keeps_its_files(store):
             LocalFileIO().create_exclusive(delayed, content)
         return LocalFileIO().create_exclusive(path, data)
 
-    store.file_io.fault = lambda call, path: fails_first if call == "create" else None
+    store.storage.fault = lambda call, path: fails_first if call == "create" else None
     message_ = next_message(store)
     result = committer(store).commit([message_])
     assert (result.snapshot_id, store.snapshots.ids()) == (2, [1, 2])
@@ -136,18 +136,18 @@ def test_a_store_that_never_answers_is_given_up_and_abort_is_still_safe(store):
         if call == "create":
             raise OSError(errno.EIO, "timeout")
 
-    store.file_io.fault = fault
+    store.storage.fault = fault
     commit, sent = committer(store), next_message(store)
     with pytest.raises(CommitGaveUp, match=r"commit\.max-retries"):
         commit.commit([sent])
-    assert len([call for call, _ in store.file_io.calls if call == "create"]) == 4
+    assert len([call for call, _ in store.storage.calls if call == "create"]) == 4
     assert len(commit.abort([sent])) == 1
     check_table(store)
 
 
 def test_lost_races_are_given_up_after_the_retries_and_leave_nothing(store):
     before = metadata_files(store)
-    store.file_io.fault = lambda call, path: (lambda *_: False) if call == "create" else None
+    store.storage.fault = lambda call, path: (lambda *_: False) if call == "create" else None
     with pytest.raises(CommitGaveUp, match="4 attempts"):
         committer(store).commit([next_message(store)])
     assert metadata_files(store) == before
@@ -155,7 +155,7 @@ def test_lost_races_are_given_up_after_the_retries_and_leave_nothing(store):
 
 def test_a_timeout_ends_the_retries(store):
     impatient = store.with_options({"commit.timeout": "1 ms", "commit.max-retries": "1000", "commit.min-retry-wait": "2 ms"})
-    store.file_io.fault = lambda call, path: (lambda *_: False) if call == "create" else None
+    store.storage.fault = lambda call, path: (lambda *_: False) if call == "create" else None
     with pytest.raises(CommitGaveUp):
         committer(impatient).commit([next_message(store)])
 
@@ -169,7 +169,7 @@ def beaten_once(store, rival):
             raced.append(path)
             committer(FileStore.open(store.root)).commit([rival])
 
-    store.file_io.fault = fault
+    store.storage.fault = fault
 
 
 def test_a_lost_race_is_retried_on_the_newer_state(store):
@@ -202,7 +202,7 @@ def test_a_failed_renumbering_leaves_the_files_to_the_caller(store):
 def test_renumbered_files_go_when_the_commit_fails_after_all(store):
     rival, mine = next_message(store, 5), next_message(store, 1)
     committer(FileStore.open(store.root)).commit([rival])
-    store.file_io.fault = lambda call, path: (lambda *_: False) if call == "create" else None
+    store.storage.fault = lambda call, path: (lambda *_: False) if call == "create" else None
     with pytest.raises(CommitGaveUp):
         committer(store, resequence=renumber(store)).commit([mine])
     assert [orphan.path for orphan in list_orphans(store, ALWAYS)] == [store.physical_files(mine.partition, 0, mine.new_files[0])[0]]
@@ -231,7 +231,7 @@ def test_a_lost_hint_does_not_lose_the_commit(store):
         if path.endswith("LATEST"):
             raise OSError(errno.EIO, "no")
 
-    store.file_io.fault = fault
+    store.storage.fault = fault
     assert committer(store).commit([next_message(store)]).snapshot_id == 2
     assert store.snapshots.latest_id() == 2
 
@@ -253,7 +253,7 @@ def test_a_slow_commit_never_takes_the_place_of_an_expired_snapshot(store, momen
             raced.append(path)
             outrun(store)
 
-    store.file_io.fault = fault
+    store.storage.fault = fault
     slow = next_message(store, 7)
     assert committer(store).commit([slow]).snapshot_id == 4
     assert store.snapshots.ids() == [3, 4]
@@ -265,12 +265,12 @@ def test_a_slow_commit_never_takes_the_place_of_an_expired_snapshot(store, momen
 
 def test_a_commit_that_others_build_on_and_outrun_at_once_stands(store):
     def made_then_outrun(path, data):
-        store.file_io.fault = lambda call, path: None
+        store.storage.fault = lambda call, path: None
         LocalFileIO().create_exclusive(path, data)
         outrun(store)
         return True
 
-    store.file_io.fault = lambda call, path: made_then_outrun if call == "create" else None
+    store.storage.fault = lambda call, path: made_then_outrun if call == "create" else None
     mine = message(store, [data_file(store, seq=(5, 9))], base_snapshot_id=1)
     assert committer(store, resequence=renumber(store)).commit([mine]).snapshot_id == 2
     assert store.snapshots.ids() == [4]
@@ -291,7 +291,7 @@ def test_an_interrupt_leaves_no_more_than_an_error_does(store):
         if call == "create":
             raise KeyboardInterrupt
 
-    store.file_io.fault = interrupted
+    store.storage.fault = interrupted
     with pytest.raises(KeyboardInterrupt):
         committer(store, resequence=renumbered).commit([committed])
     assert rewritten
