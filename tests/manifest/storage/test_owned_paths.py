@@ -22,6 +22,7 @@ from manifest.storage.allowed_roots import GuardedFileIO
 from manifest.storage.owned_paths import OwnedRoots, restrict_to_owned, without_owner
 from manifest.store import FileStore
 from pyspark_paimon import Table
+from tests.iceberg_files import latest_metadata
 from tests.manifest.storage.test_allowed_roots import WAYS
 
 ROOT = Path(__file__).parent.parent.parent.parent
@@ -208,18 +209,20 @@ def test_paths_in_iceberg_lists_delete_nothing_outside_of_the_metadata(home: Pat
 
     path = home.parent / "table"
     table = _table(path, **{"metadata.iceberg.storage": "table-location", "metadata.iceberg.manifest-compression": "null"})
-    for number in range(3):
-        for listed in (path / "metadata").glob("snap-*.avro"):
-            with listed.open("rb") as file:
-                reader = fastavro.reader(file)
-                schema, records = reader.writer_schema, list(reader)
-            crafted = [{**record, "manifest_path": f"{path}/metadata/../../other/secret"} for record in records]
-            with listed.open("wb") as file:
-                fastavro.writer(file, schema, crafted)
+    for number in range(4):
         table.write([{"id": number, "v": "new"}])
         table.compact(full=True)
+        metadata = latest_metadata(table)
+        lists = {snapshot["snapshot-id"]: Path(snapshot["manifest-list"]) for snapshot in metadata["snapshots"]}
+        with lists.pop(metadata["current-snapshot-id"]).open("rb") as file:
+            reader = fastavro.reader(file)
+            schema, records = reader.writer_schema, list(reader)
+        crafted = [{**record, "manifest_path": f"{path}/metadata/../../other/secret", "content": 0} for record in records]
+        for older in lists.values():  # the next commit expires these
+            with older.open("wb") as file:
+                fastavro.writer(file, schema, crafted)
     assert (home.parent / "other" / "secret").exists()
-    assert table.count() == 3
+    assert table.count() == 4
 
 
 DELETIONS = {"delete", "delete_many", "delete_directory", "unlink", "rmtree", "remove", "rmdir", "retire_directory", "cancel_creates"}
