@@ -46,9 +46,10 @@ class Spec:
 
     @property
     def indexed(self) -> set[str]:
-        """Columns that some index covers, perhaps in some files only."""
+        """Columns that some index covers, perhaps in some files only, and one whose type changes."""
         options = [*self.options, *(option for step in self.steps for option in step.options)]
-        return {name for key, value in options if key.endswith(".columns") for name in value.split(",")}
+        named = {name for key, value in options if key.endswith(".columns") for name in value.split(",")}
+        return named | ({"e"} if any(step.verb == "widen" for step in self.steps) else set())
 
     def shrunk(self) -> Iterator[Spec]:
         """Simpler tables: fewer steps, fewer rows, fewer options."""
@@ -108,7 +109,7 @@ def draw_indexes(draw: random.Random) -> dict[str, str]:
 def _draw_steps(draw: random.Random, engine: str, *, crosses: bool) -> tuple[Step, ...]:
     steps: list[Step] = []
     columns = list(COLUMNS)
-    changes = ["add", "widen", "rename", "index"]
+    changes = ["add", "widen", "widen", "rename", "index"]
     draw.shuffle(changes)
     for _ in range(draw.choice([1, 2, 3, 4])):
         steps.append(Step("write", tuple(_draw_row(draw, columns, crosses=crosses) for _ in range(draw.choice([3, 10, 20])))))
@@ -119,6 +120,7 @@ def _draw_steps(draw: random.Random, engine: str, *, crosses: bool) -> tuple[Ste
             steps.append(Step("delete", rows=tuple({"id": number} for number in draw.sample(range(30), 5))))
         if changes and draw.random() < 0.5:
             verb = changes.pop()
+            changes = [change for change in changes if change != verb]
             columns += ["z"] if verb == "add" else []
             steps.append(Step(verb, options=tuple(draw_indexes(draw).items()) if verb == "index" else ()))
     if draw.random() < 0.2:
