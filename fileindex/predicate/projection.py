@@ -94,4 +94,15 @@ def only_columns(predicate: Predicate | None, columns: Collection[str]) -> Proje
     return Projection(all_of(*inside), exact=len(inside) == len(terms))
 
 
-__all__ = ["UNKNOWN", "Projection", "only_columns", "project"]
+def without_columns(predicate: Predicate | None, columns: Collection[str]) -> Projection:
+    """Return the conjuncts that use none of ``columns``.
+
+    >>> from fileindex.predicate.tree import ColumnRef, IsNull
+    >>> a, b = IsNull(ColumnRef("a")), IsNull(ColumnRef("b"))
+    >>> without_columns(And((a, b)), {"a"}) == Projection(b, exact=False)
+    True
+    """
+    return only_columns(predicate, set(columns_of(predicate)).difference(columns))
+
+
+__all__ = ["UNKNOWN", "Projection", "only_columns", "project", "without_columns"]

@@ -13,7 +13,8 @@ import numpy as np
 import pyarrow as pa
 
 from fileindex.base.column_type import Kind
-from fileindex.predicate.tree import TRUE, Predicate, all_of, columns_of, conjuncts
+from fileindex.predicate.projection import UNKNOWN, Projection, without_columns
+from fileindex.predicate.tree import Predicate
 from lsm.aggregate.summary import RowSummary
 from lsm.arrow.row_kind import ROW_KINDS, kind_texts
 from lsm.keys.encoding import one_array
@@ -77,12 +78,18 @@ class AuditTable(SystemTable):
         """Return what the table can execute of a request."""
         names = tuple(name for name in request.columns if name not in _OURS)
         return request.model_copy(
-            update={"columns": names, "predicate": self._push_down(request.predicate), "order_by": (), "limit": None, "aggregates": {}}
+            update={
+                "columns": names,
+                "predicate": self._push_down(request.predicate).inclusive,
+                "order_by": (),
+                "limit": None,
+                "aggregates": {},
+            }
         )
 
-    def _push_down(self, predicate: Predicate | None) -> Predicate | None:
-        parts = [part for part in conjuncts(predicate) if ROWKIND not in columns_of(part)]
-        return all_of(*parts) if parts else None
+    def _push_down(self, predicate: Predicate | None) -> Projection:
+        """Return the conditions that the table's files can answer. The caller checks all of ``predicate`` on the rows."""
+        return without_columns(predicate, {ROWKIND})
 
     def _field(self, field: DataField) -> DataField:
         return field
@@ -94,8 +101,8 @@ class AuditTable(SystemTable):
 class BinlogTable(AuditTable):
     """The table ``$binlog``: ``$audit_log`` with values in lists."""
 
-    def _push_down(self, predicate: Predicate | None) -> None:  # noqa: ARG002  # there are no statistics of the list values
-        return None
+    def _push_down(self, predicate: Predicate | None) -> Projection:  # noqa: ARG002
+        return UNKNOWN  # there are no statistics of the list values
 
     def _field(self, field: DataField) -> DataField:
         return replace(field, type=DataType(Kind.ARRAY, element=field.type.with_nullable(nullable=True)))
@@ -124,13 +131,12 @@ class RowTrackingTable(AuditTable):
     def _split_rows(self, request: ScanRequest, split: DataSplit) -> Iterator[pa.RecordBatch]:
         store = self._base.store(request.options, request.schema_id)
         fields = [self.schema(request.schema_id).arrow.field(name) for name in request.columns]
-        read = SplitRead(store, split, tuple(request.columns), self._push_down(request.predicate) or TRUE)
+        read = SplitRead(store, split, tuple(request.columns), self._push_down(request.predicate).inclusive)
         for rows in read.with_row_numbers():
             yield pa.RecordBatch.from_arrays(rows.columns, schema=pa.schema(fields)) if fields else rows
 
-    def _push_down(self, predicate: Predicate | None) -> Predicate | None:
-        parts = [part for part in conjuncts(predicate) if not ROW_NUMBERS.intersection(columns_of(part))]
-        return all_of(*parts) if parts else None
+    def _push_down(self, predicate: Predicate | None) -> Projection:
+        return without_columns(predicate, ROW_NUMBERS)
 
 
 class ReadOptimizedTable(SystemTable):
