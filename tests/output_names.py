@@ -76,6 +76,10 @@ class Question:
     outputs: Mapping[str, tuple[str, Value]] | None
     name: str
 
+    def __str__(self) -> str:
+        # An identifier of tests: the same in each process.
+        return f"{self.columns}-{self.name}"
+
     @property
     def columns(self) -> dict[str, str] | None:
         """Argument of ``scan``."""

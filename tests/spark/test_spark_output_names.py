@@ -31,7 +31,7 @@ def plain(row) -> tuple:
     return tuple(value for value in row.values() if not isinstance(value, list | dict))
 
 
-@pytest.mark.parametrize("question", QUESTIONS, ids=lambda question: f"{question.columns}-{question.name}")
+@pytest.mark.parametrize("question", QUESTIONS, ids=str)
 def test_scans_over_spark_agree_with_the_model(spark, path, question) -> None:
     table = Table.open(path, spark=spark)
     scan = table.scan(columns=question.columns, order_by=[f"{question.name} DESC", "id DESC"], limit=4)

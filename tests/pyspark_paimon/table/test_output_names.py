@@ -30,7 +30,7 @@ def table(request, tmp_path_factory) -> Table:
     return made
 
 
-@pytest.mark.parametrize("question", QUESTIONS, ids=lambda question: f"{question.columns}-{question.name}")
+@pytest.mark.parametrize("question", QUESTIONS, ids=str)
 def test_a_name_means_the_output_before_the_stored_column(table: Table, question: Question) -> None:
     stored = rows()
     scan = table.scan("id < 11", question.columns)
