@@ -240,6 +240,7 @@ OUTSIDE_OF_TABLES = {
     "pyspark_paimon/cli/output.py": "a file that the user named",
     "pyspark_paimon/cli/write.py": "rows",
     "pyspark_paimon/statements/alter.py": "rows",
+    "pyspark_paimon/spark/client/forks.py": "a directory that this process made",
     "pyspark_paimon/spark/driver/job_files.py": "files of this user's jobs",
     "pyspark_paimon/table/directory_catalog.py": "a table or database that the user drops",
     "pyspark_paimon/table/hive_catalog.py": "as above",
