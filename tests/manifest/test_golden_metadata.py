@@ -118,7 +118,7 @@ def test_columns_equal_records(path):
 
 def test_ranges_and_counts_that_we_write_equal_the_engines(table, tmp_path):
     store, _ = table
-    ours = FileStore(_Elsewhere(store.file_io, tmp_path), store.root, store.schema).manifests
+    ours = FileStore(_Elsewhere(store.storage, tmp_path), store.root, store.schema).manifests
     for snapshot_id in store.snapshots.ids():
         for meta in store.manifest_metas(store.snapshots.get(snapshot_id)):
             (written,) = ours.write(store.manifests.read_meta(meta))

@@ -34,7 +34,7 @@ def test_many_answers_agree_with_the_model() -> None:
 
 
 FIRST_SEED = 2000
-QUICK = {"answers-all": 6, "keys-of-any-overlap": 6, "statistics-forget-nulls": 3, "statistics-exclude-maximum": 6}
+QUICK = {"answers-all": 6, "statistics-forget-nulls": 3, "statistics-exclude-maximum": 3, "deletion-vectors-not-counted": 12}
 """Faults that few tables show, with the number of tables that suffice. ``answers-all`` deleted rows that did not match."""
 
 

@@ -56,9 +56,9 @@ class Listings(WrappedFileIO):
 def test_a_hint_that_is_right_spares_a_listing(store, hint, listings):
     store.file_io.write(store.paths.latest_hint, hint, overwrite=True)
     watched = FileStore.open(store.root, Listings(store.file_io))
-    before = watched.file_io.count
+    before = watched.storage.count
     assert watched.snapshots.latest().id == 5
-    assert watched.file_io.count - before == listings
+    assert watched.storage.count - before == listings
 
 
 @pytest.mark.parametrize("hint", [None, b"3", b"2", b"1", b"9", b"x"])

@@ -180,7 +180,7 @@ def test_a_consumer_does_not_go_back_by_a_race(request, tmp_path, place):
     slow = FileStore.open(store.root, Rival(file_io, lambda: advanced(store.snapshots, 7)))
     assert not advanced(slow.snapshots, 5), "the other one was farther when this one was to record"
     assert store.snapshots.consumers() == {"c": 7}
-    slow.file_io.rival = lambda: advanced(store.snapshots, 8)
+    slow.storage.rival = lambda: advanced(store.snapshots, 8)
     assert advanced(slow.snapshots, 9)
     assert store.snapshots.consumers() == {"c": 9}
 
