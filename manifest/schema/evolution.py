@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from fileindex.base.column_type import Kind
@@ -130,8 +130,8 @@ def evolve(schema: TableSchema, changes: Sequence[SchemaChange]) -> TableSchema:
     (1, [(2, 'at'), (0, 'id'), (1, 'amount')], 2)
     """
     after, options = schema, dict(schema.options)
-    for change in changes:
-        after = _apply(after, change)
+    for change, evolved in steps(schema, changes):
+        after = evolved
         if isinstance(change, RenameColumn) and len(change.path) == 1:
             options = rename_in_options(options, change.path[0], change.name)
     if after == schema:
@@ -140,6 +140,14 @@ def evolve(schema: TableSchema, changes: Sequence[SchemaChange]) -> TableSchema:
     fresh = TableSchema.model_validate(stamped.model_dump(by_alias=True))  # drops values cached for the old schema
     check_altered(schema.model_copy(update={"options": options}), fresh)
     return fresh
+
+
+def steps(schema: TableSchema, changes: Sequence[SchemaChange]) -> Iterator[tuple[SchemaChange, TableSchema]]:
+    """Yield each change with the schema after it. Raises the errors of ``evolve`` for one change."""
+    after = schema
+    for change in changes:
+        after = _apply(after, change)
+        yield change, after
 
 
 def _apply(schema: TableSchema, change: SchemaChange) -> TableSchema:

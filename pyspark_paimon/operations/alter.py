@@ -11,10 +11,10 @@ from fileindex.base.errors import UnsupportedOption
 from lsm.arrow.row_kind import ROW_KIND
 from manifest.io.errors import InvalidSchema, SchemaMismatch
 from manifest.options.core_options import CoreOptions
-from manifest.schema.change import ChangeOptions, ChangeType, SchemaChange
+from manifest.schema.change import ChangeOptions, SchemaChange
 from manifest.schema.evolution import evolve
 from manifest.schema.merge_on_write import MergeRules, merge_changes
-from manifest.types.cast_rules import keeps_values
+from manifest.schema.retyped import lossy_change
 from manifest.types.data_type import from_arrow
 from pyspark_paimon.request.operation import OpenTable, Operation
 from pyspark_paimon.request.state import SchemaOf
@@ -100,23 +100,22 @@ def check_types(store: FileStore, changes: Sequence[SchemaChange]) -> None:
 
     Files keep the types of their schemas, so a type is compared with all that its column has had. A table without snapshot has no values.
     """
-    forced = any(isinstance(change, ChangeType) and change.force for change in changes)
-    before, after = store.schema, evolve(store.schema, changes)
-    types = {field.id: field.type for field in before.fields}
-    changed = [field for field in after.fields if field.id in types and types[field.id] != field.type]
-    if forced or not changed or store.snapshots.latest_id() is None:
+    if store.snapshots.latest_id() is None:
         return
-    names = {field.id: field.name for field in before.fields}
-    for schema_id in sorted(store.schemas.ids(), reverse=True):
-        former = {field.id: field.type for field in store.schemas.get(schema_id).fields}
-        for field in changed:
-            if field.id in former and not keeps_values(former[field.id], field.type):
-                name, old, new = names[field.id], former[field.id].with_nullable(nullable=True), field.type.with_nullable(nullable=True)
-                raise InvalidSchema(
-                    f"{store.root}: column '{name}': {new} does not keep every value of {old}: numbers wrap around or lose digits, texts are "
-                    f"cut, and a text that is no {new} makes reads fail. Nothing was changed. change_type('{name}', '{new}', dry_run=True) "
-                    "counts such values, and force=True changes the type anyway"
-                )
+    versions = (store.schemas.get(schema_id) for schema_id in sorted(store.schemas.ids(), reverse=True))
+    lossy = lossy_change(store.schema, changes, versions)
+    if lossy is None:
+        return
+    name, old, new = lossy.name, lossy.old.with_nullable(nullable=True), lossy.new.with_nullable(nullable=True)
+    way = (
+        f"Bring it back as {old} first, then change its type"
+        if lossy.is_back
+        else f"change_type('{name}', '{new}', dry_run=True) counts such values, and force=True changes the type anyway"
+    )
+    raise InvalidSchema(
+        f"{store.root}: column '{name}': {new} does not keep every value of {old}: numbers wrap around or lose digits, texts are "
+        f"cut, and a text that is no {new} makes reads fail. Nothing was changed. {way}"
+    )
 
 
 def check_rescale(store: FileStore, changes: Sequence[SchemaChange]) -> None:

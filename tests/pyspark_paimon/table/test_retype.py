@@ -172,3 +172,26 @@ def test_an_unreadable_table_says_so_everywhere(table):
     table.change_type("city", "STRING", force=True)
     assert pa.table(table)["city"].to_pylist() == ["7", "7.5", "Oslo"]
     assert not table.fsck("deep").problems
+
+
+def test_a_forced_change_speaks_for_no_other_column(tmp_path):
+    table = Table.create(tmp_path / "t", "id INT, a BIGINT, b BIGINT, r ROW<x BIGINT, y BIGINT>")
+    table.write({"id": [1], "a": [5], "b": [5_000_000_000], "r": [{"x": 5, "y": 5_000_000_000}]})
+    for other in ("b", ["r", "y"]):
+        with pytest.raises(InvalidSchema, match="Nothing was changed"):
+            table.alter(lambda t, other=other: t.change_type(["r", "x"], "INT", force=True).change_type(other, "INT"))
+    assert table.schemas().num_rows == 1
+    table.change_type(["r", "x"], "INT", force=True)
+    table.add_column(["r", "z"], "INT")  # changes no stored value
+    assert table.scan().to_arrow()["r"].to_pylist() == [{"x": 5, "y": 5_000_000_000, "z": None}]
+
+
+def test_a_dropped_column_comes_back_with_no_narrower_type(tmp_path):
+    table = Table.create(tmp_path / "t", "id INT, n INT")
+    narrow = table.table_schema
+    wide = table.change_type("n", "BIGINT").table_schema
+    table.write({"id": [1], "n": [5_000_000_000]})
+    table.drop_column("n")
+    with pytest.raises(InvalidSchema, match="Bring it back as BIGINT"):
+        table.replace_columns(narrow)
+    assert table.replace_columns(wide).scan().to_arrow()["n"].to_pylist() == [5_000_000_000]
