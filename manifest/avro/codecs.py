@@ -29,6 +29,12 @@ _CODECS = {
     **{name: name for name in ("snappy", "bzip2", "xz")},
 }
 _SNAPPY_CHECKSUM = 4
+_SNAPPY_RATIO = 22
+"""A copy of 64 bytes, the longest, takes 3 bytes."""
+_LZMA_MEMORY = 256 << 20
+"""Bytes that a stream may demand for its dictionary."""
+_STEP = 1 << 20
+"""Bytes that are decompressed at once."""
 
 
 class _Stream(Protocol):
@@ -85,7 +91,7 @@ def decompressor(path: str, codec: str) -> Callable[[bytes, int], bytes]:
         case "bzip2":
             return lambda data, limit: _decompress_stream(bz2.BZ2Decompressor(), data, limit)
         case "xz":
-            return lambda data, limit: _decompress_stream(lzma.LZMADecompressor(memlimit=MAX_PAYLOAD), data, limit)
+            return lambda data, limit: _decompress_stream(lzma.LZMADecompressor(memlimit=_LZMA_MEMORY), data, limit)
         case _:
             raise UnsupportedTable(f"{path}: Avro codec '{codec}' is unknown; known are zstandard, deflate, snappy, bzip2, xz, null")
 
@@ -112,15 +118,27 @@ def compressor(codec: str, level: int) -> Callable[[bytes], bytes]:
 
 def _check_size(data: bytes, limit: int) -> bytes:
     if len(data) > limit:
-        raise ValueError(f"more than {MAX_PAYLOAD} bytes of records")
+        raise _too_large(limit)
     return data
 
 
+def _too_large(limit: int) -> ValueError:
+    return ValueError(f"more than {limit} bytes of records")
+
+
 def _decompress_stream(stream: _Stream, data: bytes, limit: int) -> bytes:
-    block = stream.decompress(data, limit + 1)
-    if not stream.eof:
-        raise ValueError("a block is truncated or too large")
-    return _check_size(block, limit)
+    chunks: list[bytes] = []
+    size, pending = 0, data
+    while not stream.eof:
+        chunk = stream.decompress(pending, _STEP)
+        pending = getattr(stream, "unconsumed_tail", b"")  # others than zlib keep it
+        size += len(chunk)
+        if size > limit:
+            raise _too_large(limit)
+        if not chunk and not stream.eof:
+            raise ValueError("a block is truncated")
+        chunks.append(chunk)
+    return b"".join(chunks)
 
 
 def _unzstd(data: bytes, limit: int) -> bytes:
@@ -129,7 +147,7 @@ def _unzstd(data: bytes, limit: int) -> bytes:
     for chunk in zstandard.ZstdDecompressor().read_to_iter(data):
         size += len(chunk)
         if size > limit:
-            raise ValueError(f"more than {MAX_PAYLOAD} bytes of records")
+            raise _too_large(limit)
         chunks.append(chunk)
     return b"".join(chunks)
 
@@ -138,7 +156,9 @@ def _unsnappy(data: bytes, limit: int) -> bytes:
     """Decompress raw snappy, followed by a checksum of the content."""
     size = snappy_size(data)
     if size > limit:
-        raise ValueError(f"more than {MAX_PAYLOAD} bytes of records")
+        raise _too_large(limit)
+    if size > _SNAPPY_RATIO * len(data):  # the size may be wrong, and the memory is allocated before it is checked
+        raise ValueError(f"a block of {len(data)} bytes claims {size} bytes of records")
     block: bytes = pa.decompress(data[:-_SNAPPY_CHECKSUM], decompressed_size=size, codec="snappy", asbytes=True)
     if zlib.crc32(block) != int.from_bytes(data[-_SNAPPY_CHECKSUM:], "big"):
         raise ValueError("the checksum of a block is wrong")

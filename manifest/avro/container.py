@@ -1,5 +1,7 @@
 """Avro object containers, with every length checked before allocation.
 
+A small file may neither decompress to a large one nor hold more records than bytes: each record names a file.
+
 fastavro decodes only what was checked here. Each block is decompressed under a limit. Sync markers and block sizes are checked, and
 the writer's schema may have no type that decodes to many values from no bytes. Every failure is a ``CorruptFile`` that names the file.
 Also reads files of engines before Paimon 0.9 (a union of null and the record), and manifests in ORC or Parquet.
@@ -42,6 +44,10 @@ _MALFORMED = (EOFError, ValueError, LookupError, TypeError, AttributeError, Over
 _ORC, _PARQUET = b"ORC", b"PAR1"
 _INTEGERS = {pa.int8(), pa.int16(), pa.int32()}
 AVRO: Final = "avro"
+_SMALL_PAYLOAD, _MOST_RATIO, _FEW_RECORDS = 256 << 20, 128, 1 << 16
+"""Decoded bytes that any file may have, decoded bytes for each byte of a file, and records that any file may have."""
+_ROWS_AT_ONCE = 64
+"""Rows of ORC and Parquet files decoded at once. All may refer to one large value."""
 _COMPRESSIONS = {"zstandard": "zstd", "snappy": "snappy"}
 """Avro codecs that ORC and Parquet have too. With other codecs the files are not compressed."""
 _ONE_BYTE = frozenset({"_KIND", "_FILE_SOURCE"})
@@ -217,10 +223,13 @@ def read_blocks(path: str, metadata: Mapping[bytes, bytes], blocks: Iterable[byt
         decompress = decompressor(path, metadata.get(b"avro.codec", b"null").decode())
         found: list[bytes] = []
         count = total = 0
-        for block in blocks:
+        stored = list(blocks)
+        limits = _Limits.of(sum(map(len, stored)))
+        for block in stored:
             source = _Source(block)
             records = source.long()
-            found.append(decompress(source.take(source.long()), MAX_PAYLOAD - total))
+            found.append(decompress(source.take(source.long()), limits.payload - total))
+            limits.check_block(records, count, len(found[-1]))
             count, total = count + records, total + len(found[-1])
         return Container(path, _schema(metadata[b"avro.schema"]), count, b"".join(found))
 
@@ -235,16 +244,48 @@ def _read(path: str, data: bytes) -> Container:
     decompress = decompressor(path, metadata.get(b"avro.codec", b"null").decode())
     blocks: list[bytes] = []
     count = total = 0
+    limits = _Limits.of(len(data))
     while not source.at_end:
         records, size = source.long(), source.long()
-        block = decompress(source.take(size), MAX_PAYLOAD - total)
+        block = decompress(source.take(size), limits.payload - total)
         if source.take(SYNC_BYTES) != sync:
             raise ValueError("a sync marker is wrong")
-        if not 0 <= records <= len(block):
-            raise ValueError(f"a block of {len(block)} bytes claims {records} records")
+        limits.check_block(records, count, len(block))
         blocks.append(block)
         count, total = count + records, total + len(block)
     return Container(path, schema, count, b"".join(blocks))
+
+
+@dataclass(frozen=True, slots=True)
+class _Limits:
+    """Most decoded bytes and records of a file.
+
+    Names of files are random, so each record takes some bytes of any codec.
+    """
+
+    payload: int
+    records: int
+
+    @classmethod
+    def of(cls, file_bytes: int) -> _Limits:
+        """Return the limits of a file of ``file_bytes`` bytes."""
+        return cls(min(MAX_PAYLOAD, max(_SMALL_PAYLOAD, _MOST_RATIO * file_bytes)), max(_FEW_RECORDS, file_bytes))
+
+    def check_block(self, records: int, before: int, size: int) -> None:
+        """Raise ``ValueError`` if a block of ``size`` bytes has too many records, after those ``before`` it."""
+        if not 0 <= records <= size:
+            raise ValueError(f"a block of {size} bytes claims {records} records")
+        self.check_records(before + records)
+
+    def check_records(self, records: int) -> None:
+        """Raise ``ValueError`` for too many records."""
+        if records > self.records:
+            raise ValueError(f"more than {self.records} records")
+
+    def check_payload(self, size: int) -> None:
+        """Raise ``ValueError`` for too many decoded bytes."""
+        if size > self.payload:
+            raise ValueError(f"more than {self.payload} bytes of records")
 
 
 def _verify_checksum(path: str, data: bytes, mark: bytes | None, sync: bytes) -> None:
@@ -258,12 +299,24 @@ def _verify_checksum(path: str, data: bytes, mark: bytes | None, sync: bytes) ->
 
 
 def _of_other_format(path: str, data: bytes) -> Container:
-    found = arrow_records(data)
+    limits = _Limits.of(len(data))
+    found = _arrow_batches(data, limits)
     if found is None:
         raise ValueError("the magic bytes belong to no manifest format")
-    schema, records = found
+    fields, batches = found
+    millis = pa.schema([(field.name, _retype(field.type, pa.timestamp("ms"))) for field in fields])
+    numbers = pa.schema([(field.name, _retype(field.type, pa.int64())) for field in fields])
+    schema = _record("manifest", numbers)
     writer = WriterSchema(layout(schema), prepare_schema(schema))
-    return Container(path, writer, len(records), b"".join(encode_records(writer.decoder, records)))
+    encoded: list[bytes] = []
+    size = 0
+    for batch in batches:
+        rows = pa.Table.from_batches([batch]).cast(millis, safe=False).cast(numbers)
+        records = encode_records(writer.decoder, rows.to_pylist())
+        size += sum(map(len, records))
+        limits.check_payload(size)
+        encoded += records
+    return Container(path, writer, len(encoded), b"".join(encoded))
 
 
 @lru_cache(maxsize=64)
@@ -354,25 +407,29 @@ def _smallest(schema: AvroSchema, named: dict[str, int], depth: int) -> int:
             return _smallest(kind, named, depth + 1)
 
 
-def arrow_records(data: bytes) -> tuple[AvroSchema, list[dict[str, Any]]] | None:
-    """Return schema and records of an ORC or Parquet file.
+def _arrow_batches(data: bytes, limits: _Limits) -> tuple[Any, Iterator[Any]] | None:
+    """Return schema and rows of an ORC or Parquet file.
 
-    The schema is in Avro. Returns None for bytes of another format. Raises ``ValueError`` for columns that no manifest has, ``OSError`` or
-    ``pa.ArrowException`` for corrupt bytes.
+    Returns None for bytes of another format. Raises ``ValueError`` for too many rows, ``OSError`` or ``pa.ArrowException`` for corrupt bytes.
     """
     if data.startswith(_ORC):
-        from pyarrow import orc  # noqa: PLC0415  # few tables need it
+        from pyarrow import dataset, orc  # noqa: PLC0415  # few tables need it
 
-        table = orc.ORCFile(io.BytesIO(data)).read()
-    elif data.startswith(_PARQUET):
+        file = orc.ORCFile(io.BytesIO(data))
+        limits.check_records(file.nrows)
+        fragment = dataset.OrcFileFormat().make_fragment(pa.BufferReader(data))
+        batches = fragment.to_batches(batch_size=_ROWS_AT_ONCE, batch_readahead=0, fragment_readahead=0, use_threads=False)
+        return file.schema, batches
+    if data.startswith(_PARQUET):
         from pyarrow import parquet as pq  # noqa: PLC0415  # as above
 
-        table = pq.read_table(io.BytesIO(data), page_checksum_verification=True, use_threads=False)
-    else:
-        return None
-    millis = pa.schema([(field.name, _retype(field.type, pa.timestamp("ms"))) for field in table.schema])
-    numbers = pa.schema([(field.name, _retype(field.type, pa.int64())) for field in table.schema])
-    return _record("manifest", numbers), table.cast(millis, safe=False).cast(numbers).to_pylist()
+        parquet = pq.ParquetFile(io.BytesIO(data), page_checksum_verification=True)
+        limits.check_records(parquet.metadata.num_rows)
+        for group in map(parquet.metadata.row_group, range(parquet.metadata.num_row_groups)):
+            columns = [group.column(number) for number in range(group.num_columns)]
+            limits.check_payload(sum(max(column.total_uncompressed_size, column.num_values) for column in columns))
+        return parquet.schema_arrow, parquet.iter_batches(_ROWS_AT_ONCE, use_threads=False)
+    return None
 
 
 def _retype(type_: Any, timestamp: Any) -> Any:
@@ -463,7 +520,6 @@ __all__ = [
     "AVRO",
     "Container",
     "ContainerWriter",
-    "arrow_records",
     "blocks_of",
     "encode_records",
     "in_format",
