@@ -131,5 +131,5 @@ def text_of(case: Case) -> str:
 class _Unchanged:
     """Names before any change of the schema."""
 
-    def of(self, ident: str) -> str:
+    def text(self, ident: str) -> str:
         return ident

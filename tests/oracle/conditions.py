@@ -67,13 +67,13 @@ class Term:
         given = [part.sql(names, params) for part in self.parts]
         match self.form:
             case "column":
-                return f"`{names.of(self.value)}`"
+                return names.text(self.value)
             case "literal":
                 return literal(self.value, params)
             case "field":
-                return f"{names.of('r')}.{self.value}"
+                return f"{names.text('r')}.{self.value}"
             case "entry":
-                return f"{names.of('m')}['{self.value}']"
+                return f"{names.text('m')}['{self.value}']"
             case "case":
                 return f"CASE WHEN {given[0]} > {literal(self.value, params)} THEN {given[0]} ELSE {literal(self.value, params)} END"
             case "cast":

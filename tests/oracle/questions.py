@@ -6,6 +6,7 @@ import random
 import shutil
 from collections import Counter
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import Any
 
 from pyspark_paimon import Table
@@ -155,9 +156,21 @@ def update(built: Built, condition: Condition, draw: random.Random) -> str | Non
     return _changed(built, lambda table: table.update(text, values={"i": 99}, params=params), expected, "update")
 
 
+def merge_by_source(built: Built, condition: Condition, draw: random.Random) -> str | None:
+    params = Params()
+    text = condition.sql(replace(built.columns, prefix="t."), params)
+    if not _can_delete(built) or params:  # conditions of a merge take no parameters
+        return None
+    source = built.arrow([{"id": -1, "p": 0}])
+    expected = [row for row in built.expected if not condition.matches(row)]
+    change = lambda table: table.merge(source, on=["id"]).when_not_matched_by_source_delete(text).execute()  # noqa: E731
+    return _changed(built, change, expected, "merge by source")
+
+
 QUESTIONS: dict[str, Question] = {
-    question.__name__: question for question in (rows, some_columns, count, limit, top, aggregates, groups, splits, delete, purge, update)
+    question.__name__: question
+    for question in (rows, some_columns, count, limit, top, aggregates, groups, splits, delete, purge, update, merge_by_source)
 }
-DEAR = ["delete", "purge", "update"]
+DEAR = ["delete", "purge", "update", "merge_by_source"]
 """Questions that change a copy of the table."""
 CHEAP = [name for name in QUESTIONS if name not in {"rows", *DEAR}]

@@ -74,7 +74,7 @@ def test_the_model_knows_three_values() -> None:
     rows = [{"r": {"x": 1}}, {"r": {"x": 2}}, {"r": {"x": None}}, {"r": None}]
     assert [x_is_one.judge(row) for row in rows] == [True, False, None, None]
     assert [Condition("not", (x_is_one,)).judge(row) for row in rows] == [False, True, None, None]
-    assert x_is_one.sql(NAMES, Params()) == "r.x = 1"
+    assert x_is_one.sql(NAMES, Params()) == "`r`.x = 1"
 
 
 def test_a_seed_draws_the_same_table_and_filters_each_time() -> None:

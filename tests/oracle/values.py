@@ -73,6 +73,11 @@ class Names:
 
     names: tuple[tuple[str, str], ...]
     types: tuple[tuple[str, str], ...]
+    prefix: str = ""
+
+    def text(self, ident: str) -> str:
+        """The column in SQL text."""
+        return f"{self.prefix}`{self.of(ident)}`"
 
     def of(self, ident: str) -> str:
         return dict(self.names)[ident]
