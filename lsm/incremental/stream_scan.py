@@ -300,6 +300,9 @@ class StreamScan:
         at = start
         while at.snapshot_id <= until:
             snapshot = self._snapshot(at.snapshot_id)
+            # On object stores a rollback is a snapshot, also where the replaced ones have expired.
+            if snapshot.first_replaced is not None and snapshot.first_replaced < start.snapshot_id:
+                raise self._replaced(start.snapshot_id - 1)
             if self._replaces(snapshot):
                 return Position.behind(snapshot) if at == start else at
             if (snapshot.properties or {}).get(OPERATION) in {RESTORE, FAST_FORWARD}:

@@ -16,6 +16,8 @@ from manifest.io.numbers import MAX_LONG
 from manifest.io.paths import CONSUMER, TablePaths, consumer_name
 
 _LOG = logger_of(__name__)
+LAST_READ = "lastRead"
+"""Note of a consumer: its newest snapshot read, as ``[id, delta manifest list]``."""
 _RACES = 10
 """Attempts to record a position beside concurrent writers. A position that is not recorded is only late."""
 
@@ -27,19 +29,19 @@ class ConsumerFiles:
     file_io: FileIO
     paths: TablePaths
 
-    def next_for_consumers(self) -> int | None:
-        """Return the smallest snapshot id still to read. Raises ``CorruptFile``."""
-        return min(self.consumers().values(), default=None)
-
     def consumers(self) -> dict[str, int]:
         """Return the next snapshot of each consumer. Raises ``CorruptFile``."""
-        following: dict[str, int] = {}
+        return {name: found["nextSnapshot"] for name, found in self.consumer_states().items()}
+
+    def consumer_states(self) -> dict[str, dict[str, Any]]:
+        """Return the recorded state of each consumer. Raises ``CorruptFile``."""
+        states: dict[str, dict[str, Any]] = {}
         for status in self.file_io.list(self.paths.consumers):
             if status.name.startswith(CONSUMER) and not status.is_dir:
                 name = status.name.removeprefix(CONSUMER)
                 if (found := self.consumer(name)) is not None:
-                    following[name] = found["nextSnapshot"]
-        return following
+                    states[name] = found
+        return states
 
     def consumer(self, name: str) -> dict[str, Any] | None:
         """Return the recorded state of a consumer, None without one.
@@ -121,4 +123,4 @@ def _snapshot_id(value: Any) -> int:
     return snapshot_id
 
 
-__all__ = ["ConsumerFiles"]
+__all__ = ["LAST_READ", "ConsumerFiles"]

@@ -16,7 +16,7 @@ from manifest.io.checksum import with_checksum
 from manifest.io.errors import SnapshotExpired, SnapshotNotFound, TagExists
 from manifest.io.file_cache import SHARED
 from manifest.io.paths import BRANCH, SNAPSHOT, TAG, parse_number, tag_name
-from manifest.snapshot.consumers import ConsumerFiles
+from manifest.snapshot.consumers import LAST_READ, ConsumerFiles
 from manifest.snapshot.pending_history import UNREADABLE, KeptChangelogs, PendingHistory
 from manifest.snapshot.snapshot import Changed, Snapshot, SnapshotCommit, SnapshotKey, Tag
 
@@ -222,6 +222,21 @@ class SnapshotManager(ConsumerFiles):
             return bool(copies) and key not in copies
         except SnapshotNotFound:
             return True
+
+    def next_for_consumers(self) -> int | None:
+        """Return the smallest snapshot id that consumers hold.
+
+        It is the next one to read, or the one before if a rollback has replaced it: it alone shows the consumer that its history is gone.
+        Raises ``CorruptFile``.
+        """
+        states = self.consumer_states().values()
+        following: int | None = min((state["nextSnapshot"] for state in states), default=None)
+        if following is None:
+            return None
+        notes = [state.get(LAST_READ) for state in states if state["nextSnapshot"] == following]
+        read = {str(note[1]) for note in notes if isinstance(note, list) and len(note) == 2 and note[0] == following - 1}
+        before = self.stored_delta(following - 1) if read else None
+        return following if before is None or read == {before} else following - 1
 
     def stored(self, snapshot_id: int) -> Snapshot | None:
         """Return the snapshot in its own file, or None."""

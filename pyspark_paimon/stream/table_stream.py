@@ -23,6 +23,7 @@ from lsm.scan.plan import ScanPlan
 from lsm.scan.splits import DataSplit
 from manifest.io.errors import SchemaMismatch
 from manifest.schema.table_schema import TableSchema
+from manifest.snapshot.consumers import LAST_READ
 from pyspark_paimon.local.open_backend import open_backend
 from pyspark_paimon.local.read_errors import explained
 from pyspark_paimon.request.backend import EVERY_LEVEL, ScanRequest
@@ -136,7 +137,7 @@ class TableStream:
             return position
         position = scan.start(stream_options.mode, snapshot_id=stream_options.snapshot_id, timestamp_millis=stream_options.timestamp_millis)
         if stream_options.consumer is not None:
-            scan.store.snapshots.record_consumer(stream_options.consumer, self._held(position), **{_POSITION: offset_of(position)})
+            scan.store.snapshots.record_consumer(stream_options.consumer, self._held(position), **_notes(position))
         return position
 
     def newest(self) -> int:
@@ -167,7 +168,7 @@ class TableStream:
         """
         if self.stream_options.consumer is not None:
             self._stream_scan().store.snapshots.advance_consumer(
-                self.stream_options.consumer, self._held(end), lambda recorded: self._is_ahead(recorded, end), **{_POSITION: offset_of(end)}
+                self.stream_options.consumer, self._held(end), lambda recorded: self._is_ahead(recorded, end), **_notes(end)
             )
 
     def _stream_scan(self) -> StreamScan:
@@ -245,6 +246,12 @@ class TableStream:
         """Return the oldest snapshot to retain."""
         # An overwrite is compared with the snapshot before it.
         return max(position.oldest_needed - int(self.stream_options.overwrites), 1)
+
+
+def _notes(position: Position) -> dict[str, Any]:
+    """Return what is recorded beside the next snapshot of a consumer."""
+    read = position.newest_before
+    return {_POSITION: offset_of(position), **({} if read is None else {LAST_READ: list(read)})}
 
 
 def stream_columns(table: TableSchema, columns: tuple[str, ...] | None, stream_options: StreamOptions) -> tuple[str, ...]:

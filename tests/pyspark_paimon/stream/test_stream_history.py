@@ -50,7 +50,7 @@ def _restore(table: Table) -> None:
 def _create_again(table: Table) -> None:
     keyed = table.table_schema.is_primary_key_table
     store = FileStore.open(table.path)
-    store.file_io.retire_directory(table.path, [store.paths.schema_file(schema_id) for schema_id in store.schemas.ids()])
+    store.storage.retire_directory(table.path, [store.paths.schema_file(schema_id) for schema_id in store.schemas.ids()])
     _history(_create(table.path, keyed=keyed))
 
 
@@ -83,7 +83,7 @@ def _cursors(table: Table) -> Iterator[tuple[dict[str, Any], dict[int, int]]]:
     yield {"consumer": "c"}, _apply({}, table.follow(consumer="c"))
 
 
-def _check(table: Table, names: Iterable[str]) -> int:
+def _check(table: Table, names: Iterable[str], *, expires: bool = False) -> int:
     """Continue each cursor after the changes, and return how many are refused."""
     _history(table)
     cursors = list(_cursors(table))
@@ -91,6 +91,10 @@ def _check(table: Table, names: Iterable[str]) -> int:
         _CHANGES[name](Table.open(table.path))
     for _ in range(3):
         _write(Table.open(table.path))
+        if expires:
+            Table.open(table.path).expire_snapshots(retain_min=1, retain_max=1)
+    if expires:  # what holds no snapshots may have lost its place
+        cursors = [cursor for cursor in cursors if "consumer" in cursor[0]]
     return sum(_continue(table, arguments, state) for arguments, state in cursors)
 
 
@@ -116,6 +120,21 @@ def _continue(table: Table, arguments: dict[str, Any], state: dict[int, int]) ->
 def test_no_cursor_skips_rows_of_a_replaced_history(table_root, first, second) -> None:
     refused = _check(_create(f"{table_root}/t", keyed=True), [first, second])
     assert (refused == 0) == (first == second == "write"), "a cursor goes on where nothing was replaced"
+
+
+@pytest.mark.parametrize("name", _CHANGES)
+def test_no_consumer_skips_rows_of_a_replaced_history_that_expires(table_root, name) -> None:
+    refused = _check(_create(f"{table_root}/t", keyed=True), [name], expires=True)
+    assert (refused == 0) == (name in {"write", "create again"}), "a new table has no consumers"
+
+
+def test_a_caught_up_consumer_holds_no_snapshot_that_it_has_read(table_root) -> None:
+    table = _create(f"{table_root}/t", keyed=True)
+    _history(table)
+    list(table.follow(consumer="c"))
+    _write(table)
+    table.expire_snapshots(retain_min=1, retain_max=1)
+    assert table.snapshots()["snapshot_id"].to_pylist()[0] == table.consumers()["next_snapshot_id"].to_pylist()[0]
 
 
 @pytest.mark.parametrize("name", _CHANGES)
