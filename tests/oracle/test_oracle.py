@@ -34,13 +34,13 @@ def test_many_answers_agree_with_the_model() -> None:
 
 
 FIRST_SEED = 2000
-QUICK = {"answers-all": 6, "statistics-forget-nulls": 3, "statistics-exclude-maximum": 3, "deletion-vectors-not-counted": 12}
-"""Faults that few tables show, with the number of tables that suffice. ``answers-all`` deleted rows that did not match."""
+QUICK = ("answers-all", "statistics-forget-nulls", "statistics-exclude-maximum")
+"""Faults that the first tables show. ``answers-all`` deleted rows that did not match."""
 
 
 @pytest.mark.parametrize("name", QUICK)
 def test_a_planted_fault_is_found_in_seconds(name: str) -> None:
-    assert _finds(name, QUICK[name])
+    assert _finds(name, 30)
 
 
 @pytest.mark.long
