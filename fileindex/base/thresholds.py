@@ -134,6 +134,7 @@ class Thresholds:
     scanned_hashes: int = _limit(20_000, 30, "Key hashes of all calls up to which index files are scanned. For more they are sorted.")
     listed_keys: int = _limit(1000, 3, "Keys without a known partition that are looked up one by one. Of more, only the bounds are used.")
     buckets_a_commit: int = _limit(64, 2, "Buckets whose compactions after a commit are committed together.")
+    shown_values: int = _limit(1000, 2, "Rejected rows of a write whose reasons show the value.")
 
     # Merges and compactions.
     many_runs: int = _limit(8, 2, "Runs of a merge from which small ones are joined.")

@@ -72,7 +72,8 @@ def conform(rows: Any, schema: TableSchema, kinds: Any = None, *, fills_null: bo
     table = complete_deletes(rows if isinstance(rows, pa.Table) else pa.Table.from_batches([rows]), schema, kinds)
     given = dict(zip(table.schema.names, table.columns, strict=True))  # looking up each column in the table is slow with 1,000 columns
     columns = [
-        _column(given[field.name] if field.name in given else _left_out(field, schema, table.num_rows), field) for field in schema.fields
+        conform_column(given[field.name] if field.name in given else _left_out(field, schema, table.num_rows), field)
+        for field in schema.fields
     ]
     if not fills_null and len(given) < len(schema.fields):
         _refuse_missing(table, schema, kinds)
@@ -109,33 +110,8 @@ def _left_out(field: DataField, schema: TableSchema, rows: int) -> Any:
     return cast_nested(pa.nulls(rows, field.type.arrow), field.type.arrow)
 
 
-def refused_rows(column: Any, field: DataField) -> Mask:
-    """Return which values ``conform`` refuses. A bad value costs a search, not a good one.
-
-    Raises:
-        SchemaMismatch: No value of the column's type fits.
-
-    >>> from manifest.types.ddl import parse_ddl
-    >>> refused_rows(pa.array([["a"], ["ab"], None]), parse_ddl("t ARRAY<VARCHAR(1)>")[0]).tolist()
-    [False, True, False]
-    """
-    _column(column.slice(0, 0), field)
-    refused = np.zeros(len(column), np.bool_)
-    ranges = [(0, len(column))]
-    while ranges:
-        start, stop = ranges.pop()
-        try:
-            _column(column.slice(start, stop - start), field)
-        except (SchemaMismatch, NullInKey):
-            if stop - start == 1:
-                refused[start] = True
-            else:
-                middle = (start + stop) // 2
-                ranges += [(start, middle), (middle, stop)]
-    return refused
-
-
-def _column(column: Any, field: DataField) -> Any:
+def conform_column(column: Any, field: DataField) -> Any:
+    """Return one column as ``conform`` does, or raise its errors."""
     target = field.type.arrow
     if column.type != target and not may_cast(column.type, target):
         hint = cast_hint(field, column.type)
@@ -334,4 +310,4 @@ def _zero(kind: pa.DataType) -> Any:
     return False if types.is_boolean(kind) else 0
 
 
-__all__ = ["complete_deletes", "conform", "has_null", "nested_parts", "refused_rows", "takeable"]
+__all__ = ["complete_deletes", "conform", "conform_column", "has_null", "nested_parts", "takeable"]

@@ -15,10 +15,12 @@ import pyarrow.compute as pc
 
 from fileindex.base.arrays import Mask
 from fileindex.base.column_type import BINARIES, FLOATS, INTEGERS, STRINGS, TIMESTAMPS, Kind
+from fileindex.base.thresholds import thresholds
 from lsm.arrow.row_kind import ROW_KIND
 from lsm.keys.encoding import one_array
-from lsm.schema.conform_input import refused_rows, takeable
+from lsm.schema.conform_input import takeable
 from lsm.schema.leaf_types import with_leaves
+from lsm.schema.refused_rows import refused_rows
 from manifest.io.errors import SchemaMismatch
 from manifest.schema.merge_on_write import fixed_columns, is_wider
 from manifest.schema.table_schema import TableSchema
@@ -107,13 +109,11 @@ class CastRows:
         )
 
     def _rejected(self, batch: pa.RecordBatch, bad: Any, unfit: dict[str, Any]) -> pa.Table:
-        rows = pa.Table.from_batches([batch.filter(pa.array(bad))])
-        reasons = [list[str]() for _ in range(rows.num_rows)]
-        for name, mask in unfit.items():
-            values = rows.column(name)
-            for at in np.flatnonzero(mask[bad]):  # rejected rows only
-                reasons[at].append(_reason(self.schema.field(name), values[int(at)].as_py()))
-        return rows.append_column(ERROR, pa.array(["; ".join(texts) for texts in reasons], pa.string()))
+        rows = batch.filter(pa.array(bad))
+        shown = max(0, thresholds.shown_values - sum(table.num_rows for table in self.rejected))
+        reasons = [_reasons(self.schema.field(name), rows.column(name), mask[bad], shown) for name, mask in unfit.items()]
+        texts = pc.binary_join_element_wise(*reasons, "; ", null_handling="skip")
+        return pa.Table.from_batches([rows]).append_column(ERROR, texts)
 
 
 def widened(schema: TableSchema, rows: pa.Table, *, rounds: bool) -> TableSchema:
@@ -150,6 +150,18 @@ def _reason(column: DataField, value: object) -> str:
     if value is None:
         return f"column '{column.name}' has a null, but is {column.type}"
     return f"column '{column.name}': {value!r:.60} is no {column.type.with_nullable(nullable=True)}"
+
+
+def _reasons(column: DataField, values: pa.Array, unfit: Mask, shown: int) -> pa.Array:
+    """Return the reason of each unfit value, else null.
+
+    The first ``shown`` values are part of their reasons. A text for each value takes Python.
+    """
+    wanted = column.type.with_nullable(nullable=True)
+    without_value = pc.if_else(values.is_null(), _reason(column, None), f"column '{column.name}': the value is no {wanted}")
+    first = [_reason(column, value) for value in values.slice(0, shown).to_pylist()]
+    texts = pa.concat_arrays([pa.array(first, pa.string()), without_value.slice(len(first))])
+    return pc.if_else(pa.array(unfit), texts, pa.scalar(None, pa.string()))
 
 
 def _missing(column: pa.Array, wanted: DataField) -> Mask:

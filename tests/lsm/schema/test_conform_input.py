@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import math
 from dataclasses import replace
 from decimal import Decimal
 
@@ -13,8 +14,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lsm.schema.conform_input import conform, refused_rows
+from lsm.schema import refused_rows as refused_rows_module
+from lsm.schema.conform_input import conform, conform_column
 from lsm.schema.lossless_cast import lossless_cast
+from lsm.schema.refused_rows import refused_rows
 from manifest.io.errors import NullInKey, SchemaMismatch
 from manifest.schema.table_schema import TableSchema
 from manifest.schema.validation import build_schema
@@ -259,3 +262,79 @@ def test_fields_are_checked_by_name_in_any_order(data, values):
         assert any(text in str(error.value) for text in refused)
     else:
         assert conform(rows, schema)["r"].to_pylist() == pa.array(values, field.type.arrow).to_pylist()
+
+
+CASTS = "ROW<a INT NOT NULL, b VARCHAR(2), c ARRAY<ROW<d SMALLINT NOT NULL, e TIMESTAMP(3)>>, f MAP<STRING, ROW<g REAL, h DECIMAL(3, 1) NOT NULL>>>"
+_SOURCE = pa.struct(
+    {
+        "a": pa.int64(),
+        "b": pa.large_string(),
+        "c": pa.large_list(pa.struct({"d": pa.int64(), "e": pa.timestamp("ns")})),
+        "f": pa.map_(pa.string(), pa.struct({"g": pa.float64(), "h": pa.decimal128(6, 2)})),
+    }
+)
+_SOURCE_VALUES = st.fixed_dictionaries(
+    {
+        "a": st.sampled_from([None, 0, 1, 2**40]),
+        "b": st.sampled_from([None, "x", "xyz"]),
+        "c": st.none()
+        | st.lists(
+            st.none() | st.fixed_dictionaries({"d": st.sampled_from([None, 3, 3, 1 << 20]), "e": st.sampled_from([None, 0, 10**6, 1])}),
+            max_size=2,
+        ),
+        "f": st.none()
+        | st.lists(
+            st.tuples(
+                st.just("k"),
+                st.fixed_dictionaries(
+                    {
+                        "g": st.sampled_from([None, 0.5, math.nan, math.inf, 0.1]),
+                        "h": st.sampled_from([None, Decimal("1.50"), Decimal("1.50"), Decimal("1.25"), Decimal("999.00")]),
+                    }
+                ),
+            ),
+            max_size=1,
+        ),
+    }
+)
+
+
+@settings(deadline=None, max_examples=200)
+@given(data=st.data(), values=st.lists(st.none() | _SOURCE_VALUES, min_size=1, max_size=6))
+def test_refused_rows_are_those_that_are_refused_alone(data, values):
+    (field,) = parse_ddl(f"r {CASTS}")
+    column = pa.array(values, permuted(_SOURCE, data.draw))
+    start = data.draw(st.integers(0, len(values) - 1))
+    column = column.slice(start)
+
+    def is_refused(row: int) -> bool:
+        try:
+            conform_column(column.slice(row, 1), field)
+        except (SchemaMismatch, NullInKey):
+            return True
+        return False
+
+    assert refused_rows(column, field).tolist() == [is_refused(row) for row in range(len(column))]
+
+
+@pytest.mark.parametrize("rows", [10, 1000])
+@pytest.mark.parametrize(
+    ("ddl", "kind", "bad"),
+    [
+        ("ARRAY<VARCHAR(2)>", pa.list_(pa.string()), ["abc"]),
+        ("ARRAY<INT>", pa.list_(pa.int64()), [2**40]),
+        ("MAP<STRING, INT NOT NULL>", pa.map_(pa.string(), pa.int32()), [("k", None)]),
+        ("STRUCT<a ARRAY<TIMESTAMP(3)>>", pa.struct([("a", pa.list_(pa.timestamp("ns")))]), {"a": [1]}),
+    ],
+)
+def test_many_bad_rows_cost_no_call_each(monkeypatch, rows, ddl, kind, bad):
+    (field,) = parse_ddl(f"v {ddl}")
+    calls = []
+
+    def counted(column, field):
+        calls.append(len(column))
+        return conform_column(column, field)
+
+    monkeypatch.setattr(refused_rows_module, "conform_column", counted)
+    assert refused_rows(pa.array([bad] * rows, kind), field).all()
+    assert len(calls) == 3

@@ -18,8 +18,10 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from fileindex.base.thresholds import use_thresholds
 from manifest.types.ddl import parse_ddl
 from pyspark_paimon import InvalidArgument, NullInKey, SchemaMismatch, Table
+from pyspark_paimon.request import cast_rows
 from pyspark_paimon.request.cast_rows import cast_column
 
 UTC = dt.UTC
@@ -243,6 +245,23 @@ def test_rows_with_a_bad_value_inside_are_collected(table_root):
     assert done.rejected["_error"][0].as_py() == "column 'a': ['a', 'abc'] is no ARRAY<VARCHAR(2)>"
     with pytest.raises(SchemaMismatch, match="Arrow list"):
         made.write(pa.table({"id": ["1"], "a": [[{"x": 1}]]}), cast=True, errors="collect")
+
+
+@pytest.mark.parametrize("count", [50, 500])
+def test_reasons_of_many_rows_show_the_first_values(table_root, monkeypatch, count):
+    made, texts = Table.create(f"{table_root}/t", "id INT NOT NULL, a ARRAY<VARCHAR(2)>"), []
+    reason = cast_rows._reason
+    monkeypatch.setattr(cast_rows, "_reason", lambda *arguments: texts.append(arguments) or reason(*arguments))
+    ids = ["x" if row % 2 else None for row in range(count)]
+    with use_thresholds(shown_values=3):
+        done = made.write(pa.table({"id": ids, "a": [["abc"]] * count}), cast=True, errors="collect")
+    reasons = done.rejected["_error"].to_pylist()
+    null, text = "column 'id' has a null, but is INT NOT NULL; column 'a': ", "column 'id': {} is no INT; column 'a': "
+    assert reasons[:2] == [f"{null}['abc'] is no ARRAY<VARCHAR(2)>", f"{text.format(repr('x'))}['abc'] is no ARRAY<VARCHAR(2)>"]
+    assert reasons[-2:] == [f"{null}the value is no ARRAY<VARCHAR(2)>", f"{text.format('the value')}the value is no ARRAY<VARCHAR(2)>"]
+    assert len(reasons) == count
+    assert len(texts) <= 10
+    assert made.count() == 0
 
 
 def test_casts_combine_with_kept_and_new_columns(table):
