@@ -23,7 +23,7 @@ from manifest.entry.live import EntryFilter, live
 from manifest.entry.manifest_file import ManifestFile
 from manifest.entry.manifest_list import ManifestFileMeta, ManifestList
 from manifest.entry.manifest_merge import MergePolicy
-from manifest.io.errors import SnapshotExpired, TableNotFound, UnsupportedTable
+from manifest.io.errors import PathNotAllowed, SnapshotExpired, TableNotFound, UnsupportedTable
 from manifest.io.file_io import FileIO
 from manifest.io.paths import EXTERNAL_PATHS, MAIN_BRANCH, FileNames, TablePaths, local_form, refuse_system, split_branch, split_system
 from manifest.io.progress import IGNORE_PROGRESS, ProgressListener
@@ -379,7 +379,20 @@ def _directories_elsewhere(options: CoreOptions, root: str) -> tuple[str, ...]:
 
         with suppress(UnsupportedOption, UnsupportedTable):  # a commit raises it
             found.append(metadata_directory(options, root))
-    return tuple(directory for directory in found if not directory.startswith(f"{root}/"))
+    return tuple(directory for directory in found if directory and not directory.startswith(f"{root}/"))
+
+
+def table_around(store: FileStore, directory: str) -> str | None:
+    """Return another table that has ``directory`` among its files, or None.
+
+    A table inside of ``store`` counts, too.
+    """
+    while directory not in {store.root, ""} and not directory.endswith(":/"):
+        with suppress(PathNotAllowed):  # no table is above the allowed directories
+            if _is_table(store.storage, directory):
+                return directory
+        directory = directory.rpartition("/")[0]
+    return None
 
 
 def describe_path(file_io: FileIO, path: str) -> str:
@@ -414,4 +427,4 @@ def _is_table(file_io: FileIO, path: str) -> bool:
     return file_io.exists(f"{path}/schema/schema-0")
 
 
-__all__ = ["FileStore", "describe_path"]
+__all__ = ["FileStore", "describe_path", "table_around"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -15,7 +15,7 @@ from manifest.entry.manifest_list import ManifestFileMeta
 from manifest.expire.orphans import Reachable, everything_reachable
 from manifest.io.threads import run_parallel
 from manifest.snapshot.snapshot import Snapshot
-from manifest.store import FileStore
+from manifest.store import FileStore, table_around
 
 _LOG = logger_of(__name__)
 
@@ -40,9 +40,15 @@ def _homes(store: FileStore, entry: ManifestEntry) -> set[str]:
     return {bucket, *(f"{directory}/{bucket.removeprefix(f'{store.root}/')}" for directory in store.owned.others)}
 
 
-def _owned(store: FileStore, paths: Iterable[str]) -> list[str]:
-    """Return the paths that the table may delete. Files of others stay."""
-    return [path for path in paths if store.owned.owns(path) or _warn(store, path)]
+def _owned(store: FileStore, paths: Collection[str]) -> list[str]:
+    """Return the paths that the table may delete. Files of others stay, also where options name directories of other tables."""
+    others = {
+        directory: table_around(store, directory) is not None
+        for directory in {store.paths.data, *store.owned.others} - {store.root}
+        if any(path.startswith(f"{directory}/") for path in paths)
+    }
+    foreign = tuple(f"{directory}/" for directory, is_foreign in others.items() if is_foreign)
+    return [path for path in paths if (store.owned.owns(path) and not path.startswith(foreign)) or _warn(store, path)]
 
 
 def _warn(store: FileStore, path: str) -> bool:

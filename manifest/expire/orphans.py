@@ -18,12 +18,12 @@ from fileindex.base.log import logger_of
 from manifest.entry.columns import EntryColumns
 from manifest.entry.data_file import FileKind
 from manifest.entry.live import EntryFilter
-from manifest.io.errors import SnapshotExpired, SnapshotNotFound
+from manifest.io.errors import PathNotOwned, SnapshotExpired, SnapshotNotFound
 from manifest.io.file_io import FileStatus
 from manifest.io.paths import BUCKET, CHANGELOG, EARLIEST, LATEST, MAIN_BRANCH, ROLLBACK, SNAPSHOT, escape, parse_number
 from manifest.snapshot.manager import SnapshotManager
 from manifest.snapshot.snapshot import Snapshot, Tag
-from manifest.store import EVERYTHING, FileStore
+from manifest.store import EVERYTHING, FileStore, table_around
 
 if TYPE_CHECKING:
     from manifest.iceberg import orphans as iceberg
@@ -101,6 +101,8 @@ def _bucket_files(store: FileStore) -> Iterator[tuple[str, FileStatus]]:
     """Yield files in ``bucket-*`` directories of all partitions."""
     # One level of key=value directories per partition key.
     directories = [store.owned.directory(store.paths.data)]
+    if table_around(store, store.paths.data) is not None:
+        raise PathNotOwned(store.root, store.paths.data)
     for key in store.schema.partition_keys:
         directories = [
             store.owned.directory(f"{directory}/{status.name}")

@@ -259,7 +259,9 @@ def _has_policy(file_io: FileIO, policy: PathPolicy) -> bool:
 
 
 def _restore_guarded(inner: FileIO, policy: PathPolicy) -> FileIO:
-    return guard_file_io(GuardedFileIO(inner, policy))
+    if isinstance(policy, AllowedRoots):
+        return guard_file_io(GuardedFileIO(inner, policy))
+    return GuardedFileIO(guard_file_io(inner), policy)  # the allowed directories resolve links, and other policies must not see that
 
 
 __all__ = ["ROOTS", "ROOTS_FILE", "AllowedRoots", "GuardedFileIO", "PathPolicy", "allowed_roots", "guard_file_io"]

@@ -14,11 +14,11 @@ import pytest
 from fileindex.base.errors import PaimonError
 from manifest.entry.data_file import DataFileMeta, ManifestEntry
 from manifest.expire.delete_files import delete_files, delete_metadata
-from manifest.expire.orphans import Reachable
-from manifest.io.errors import PathNotOwned, UnsupportedTable
+from manifest.expire.orphans import Reachable, list_orphans
+from manifest.io.errors import PathNotAllowed, PathNotOwned, UnsupportedTable
 from manifest.io.file_io import LocalFileIO
 from manifest.options.core_options import CoreOptions
-from manifest.storage.allowed_roots import GuardedFileIO
+from manifest.storage.allowed_roots import ROOTS, GuardedFileIO
 from manifest.storage.owned_paths import OwnedRoots, restrict_to_owned, without_owner
 from manifest.store import FileStore
 from pyspark_paimon import Table
@@ -176,6 +176,41 @@ def test_an_external_file_is_deleted_only_where_this_table_puts_it(tmp_path: Pat
     said = path.format(external=tmp_path / "external", elsewhere=tmp_path / "elsewhere", name=name)
     delete_files(store, [_entry_at(store, f"file:{said}")], Reachable())
     assert target.exists() is not is_deleted
+
+
+@pytest.mark.parametrize("option", ["data-file.external-paths", "data-file.path-directory"])
+def test_files_of_a_table_that_an_option_names_stay(tmp_path: Path, option: str) -> None:
+    table = _table(tmp_path / "t")
+    other = FileStore.open(_table(tmp_path / "t" / "inner" if option.endswith("directory") else tmp_path / "other").path)
+    theirs = next(iter(other.live_entries(other.snapshots.latest()).entries()))
+    [path, *_] = other.physical_files(theirs.partition, theirs.bucket, theirs.file)
+    store = FileStore.open(table.path).with_options({option: "inner" if option.endswith("directory") else f"file:{other.root}"})
+    delete_files(store, [theirs, _entry_at(store, path)], Reachable())
+    delete_files(store, [theirs.model_copy(update={"file": theirs.file.model_copy(update={"external_path": path})})], Reachable())
+    if option.endswith("directory"):
+        with pytest.raises(PathNotOwned, match="inner"):
+            list_orphans(store, LATER)
+    assert Path(path).exists()
+    assert Table.open(other.root).count() == 2
+
+
+def test_an_option_that_names_the_file_system_owns_nothing(tmp_path: Path) -> None:
+    store = FileStore.open(_table(tmp_path / "t").path).with_options({"data-file.external-paths": "file:///, /"})
+    assert store.owned.others == ()
+    assert not store.owned.owns("/etc/passwd")
+
+
+def test_a_store_behind_a_link_writes_in_a_process_that_allows_its_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    home = _table(tmp_path / "home").path
+    (tmp_path / "linked").symlink_to(home)
+    sent = pickle.dumps(FileStore.open(tmp_path / "linked"))
+    monkeypatch.setenv(ROOTS, str(tmp_path))
+    store = pickle.loads(sent)
+    store.file_io.write(f"{store.root}/bucket-0/new", b"x")
+    assert (Path(home) / "bucket-0" / "new").exists()
+    monkeypatch.setenv(ROOTS, str(tmp_path / "elsewhere"))
+    with pytest.raises(PathNotAllowed):
+        pickle.loads(sent).file_io.read(f"{store.root}/bucket-0/new")
 
 
 @pytest.mark.parametrize("directory", ["index", "statistics", "changelog", "manifest", "bucket-7", "snapshot"])
