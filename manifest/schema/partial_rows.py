@@ -8,12 +8,16 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 
+from manifest.options.aggregate_functions import LAST_NON_NULL
 from manifest.schema.merge_options import MergeOptions, SequenceGroup
 from manifest.schema.table_schema import TableSchema
 from manifest.types.data_type import DataField, default_scalar
 
 LAST_VALUE = "last_value"
 """Aggregate function that takes the newest value, also null. Columns of a sequence group without a function follow it, too."""
+
+_NEWEST = frozenset({LAST_VALUE, LAST_NON_NULL})
+"""Aggregate functions that take a value of the newest version."""
 
 
 def requires_value(field: DataField) -> bool:
@@ -65,16 +69,34 @@ class PartialRows:
 
     @property
     def ignored(self) -> str | None:
-        """Error text for values that the merge would ignore. None: it uses all."""
+        """Error text for values that the merge would ignore. None: it uses all.
+
+        A version without its sequence column is older than all that have one.
+        """
         for group in self._groups:
             names = [name for name in group.protected if name in self.names]
             if names and not self._has_some(group.ordering):
-                return (
-                    f"{_columns_are(group.ordering)} missing, which orders the sequence group of {_columns(names)}: the merge would "
-                    f"ignore the values, and nothing was committed. Give {_quoted(group.ordering)}, or leave out {_quoted(names)} "
-                    f"(fields.{','.join(group.ordering)}.sequence-group); missing='null' writes such rows"
-                )
+                shown = ",".join(group.ordering)
+                return _ignored_text(group.ordering, f"the sequence group of {_columns(names)}", names, f"fields.{shown}.sequence-group")
+        ordering = self.schema.core.sequence_field
+        if ordering and (names := self._newest_values) and not self._has_some(ordering):
+            return _ignored_text(ordering, "the versions of a key", names, "sequence.field")
         return None
+
+    @property
+    def _newest_values(self) -> list[str]:
+        """Given columns outside of sequence groups whose value in the newest version replaces the stored one, unless it is null."""
+        options = MergeOptions.of(self.schema)
+        if self._keeps_row or options.engine.newest_replaces:
+            return []
+        fixed = {*self.schema.primary_keys, *self.schema.partition_keys, *self.schema.core.sequence_field}
+        grouped = {name for group in options.groups for name in (*group.ordering, *group.protected)}
+        return [
+            name
+            for name in self.schema.names
+            if name in self.names and name not in fixed | grouped
+            if name not in options.aggregates or options.aggregates[name].function in _NEWEST
+        ]
 
     def _replaced_text(self, names: Collection[str]) -> str:
         engine = self.schema.core.engine
@@ -127,6 +149,13 @@ class PartialRows:
 
     def _is_missing(self, name: str) -> bool:
         return name not in self.names and name not in {*self.schema.primary_keys, *self.schema.partition_keys}
+
+
+def _ignored_text(ordering: Collection[str], ordered: str, names: Collection[str], option: str) -> str:
+    return (
+        f"{_columns_are(ordering)} missing, which orders {ordered}: the merge would ignore the values, and nothing was committed. "
+        f"Give {_quoted(ordering)}, or leave out {_quoted(names)} ({option}); missing='null' writes such rows"
+    )
 
 
 def _quoted(names: Collection[str]) -> str:

@@ -262,7 +262,8 @@ class Table(TableRows, TableReading, TableInspection, TableEvolution, TableHisto
                 ``deduplicate``, in a sequence group whose sequence column the rows have, and with the function ``last_value``.
                 ``refuse``: an error, unless they have a default. ``null``: they become null. ``keep``: they keep their stored
                 values, by a merge in one commit; with ``deduplicate`` the last of several local rows of a key wins. ``keep``
-                needs a primary key. Values of a sequence group without its sequence column are an error, except with ``null``.
+                needs a primary key. Values of a sequence group without its sequence column are an error, except with ``null``. So
+                are values that the newest version decides, without the ``sequence.field``.
                 Deletes need only their key.
             schema_mode: ``merge`` adds columns and nested fields of the rows that the table does not have, with the commit; existing
                 rows have null there. With the options ``write.merge-schema.type-widening`` and ``.explicit-cast`` existing columns get

@@ -334,3 +334,24 @@ def test_keep_is_an_update_of_a_dict(writes, tmp_path_factory):
             old = stored.setdefault(key, {"a": None, "b": None})
             old.update({name: row[at] for at, name in enumerate(("a", "b"), 1) if name in columns})
     assert rows(table) == sorted((key, row["a"], row["b"]) for key, row in stored.items())
+
+
+@pytest.mark.parametrize("engine", ["partial-update", "aggregation"])
+@pytest.mark.parametrize("missing", ["refuse", "keep", "null"])
+def test_a_row_without_the_sequence_field_is_not_ignored_in_silence(tmp_path, engine, missing):
+    options = {"bucket": "1", "merge-engine": engine, "sequence.field": "ts"}
+    if engine == "aggregation":
+        options["fields.n.aggregate-function"] = "sum"
+    table = Table.create(tmp_path / "t", "id INT, v INT, n INT, ts INT", primary_keys=["id"], options=options)
+    table.write({"id": [1], "v": [1], "n": [1], "ts": [5]})
+    stored = {"id": 1, "v": 1, "n": 1, "ts": 5}
+    if missing == "null":
+        table.write({"id": [1], "v": [9]}, missing=missing)
+    else:
+        with pytest.raises(SchemaMismatch, match="'ts' is missing, which orders the versions of a key"):
+            table.write({"id": [1], "v": [9]}, missing=missing)
+    assert table.scan().to_arrow().to_pylist() == [stored]
+    table.write({"id": [1], "v": [9], "ts": [6]}, missing=missing)
+    if engine == "aggregation":
+        table.write({"id": [1], "n": [2]}, missing=missing)  # a sum needs no order
+    assert table.scan().to_arrow().to_pylist() == [{**stored, "v": 9, "n": 3 if engine == "aggregation" else 1, "ts": 6}]
