@@ -105,8 +105,8 @@ def test_options_of_the_map_hold_for_its_entries_unless_they_have_their_own(crea
         "file-index.bitmap.attrs.version": "1",
         "file-index.bitmap.attrs[price].version": "2",
         "file-index.bloom-filter.columns": "attrs[clicks],attrs[price]",
-        "file-index.bloom-filter.attrs.items": "40",
-        "file-index.bloom-filter.attrs[price].items": "400",
+        "file-index.bloom-filter.attrs.items": "2",
+        "file-index.bloom-filter.attrs[price].items": "5",
     }
     table = filled(create, {**options, **EMBED})
     store = FileStore.open(table.path)
@@ -119,7 +119,7 @@ def test_options_of_the_map_hold_for_its_entries_unless_they_have_their_own(crea
     sizes = {
         row["column_name"]: row["index_size_in_bytes"] for row in table.file_indexes().to_pylist() if row["index_type"] == "bloom-filter"
     }
-    assert sizes == {"attrs[clicks]": 4 + 192 // 8, "attrs[price]": 4 + 1920 // 8}
+    assert sizes == {"attrs[clicks]": 4 + 16 // 8, "attrs[price]": 4 + 24 // 8}
 
 
 @pytest.mark.parametrize("place", [EMBED, BESIDE], ids=["embedded", "beside"])
