@@ -23,6 +23,7 @@ from lsm.write.table_write import TableWrite
 from manifest.commit.conflicts import BucketId
 from manifest.commit.file_store_commit import FileStoreCommit
 from manifest.commit.message import CommitMessage, CommitResult
+from manifest.commit.runs import committed_before
 from manifest.commit.transaction import EVALUATIONS
 from pyspark_paimon.jobs.counting import publish_rows, write_counters, write_result
 from pyspark_paimon.jobs.progress import FlushProgress
@@ -33,6 +34,7 @@ from pyspark_paimon.request.partition_spec import replaced_partitions
 from pyspark_paimon.request.results import ProgressEvent, WriteResult
 
 if TYPE_CHECKING:
+    from manifest.schema.table_schema import TableSchema
     from pyspark_paimon.operations import alter
     from pyspark_paimon.request.operation import OpenTable
 else:
@@ -108,10 +110,9 @@ class OpenWrite:
         """
         request = request or self._request
         ready: list[CommitMessage] | None = None
-        if request.pending is not None:  # the schema changes only after all rows passed
-            ready = []
-            self._flush_into(ready, batches)
-            alter.store_pending(self._table, request.pending)
+        if request.pending is not None:
+            if request.first_run or committed_before(self.store, request.commit_id, request.identifier) is None:
+                ready = self._ready(request, request.pending, batches)
             self.store = self._table.store(request.options)
         store, threads, stopwatch = self.store, self._threads, self._stopwatch
         overwrite, reassigns = request.mode == "overwrite", store.schema.bucket_mode.assigns_keys
@@ -143,6 +144,17 @@ class OpenWrite:
         stopwatch("compact")
         counters = write_counters(done.messages, rows=self.rows, retries=commit.retries, millis=stopwatch.millis, bytes_in=self._size)
         return write_result(done.result, self.rows, sum(len(message.new_files) for message in done.messages), self._start, counters)
+
+    def _ready(self, request: WriteRequest, pending: TableSchema, batches: Iterable[Batch]) -> list[CommitMessage]:
+        """Flush all rows, and then store the schema of their files."""
+        messages: list[CommitMessage] = []
+        self._flush_into(messages, batches)
+        try:
+            alter.store_pending(self._table, pending)
+        except BaseException:
+            FileStoreCommit(self.store, request.commit_id).abort(messages, identifier=request.identifier)
+            raise
+        return messages
 
     def _flush_into(self, messages: list[CommitMessage], batches: Iterable[Batch]) -> None:
         for batch, kinds in batches:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import uuid
 from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
 from threading import Barrier
@@ -373,3 +374,24 @@ def test_keys_keep_their_types():
     )
     given = parse_ddl("id BIGINT, p BIGINT, b BIGINT, n BIGINT")
     assert [change.path for change in merge_changes(schema, given, MergeRules(widens=True))] == [("b",), ("n",)]
+
+
+def test_a_repeated_write_adds_no_column(tmp_path):
+    table = Table.create(tmp_path / "t", "id BIGINT", primary_keys=["id"], options={"bucket": "1"})
+    job = str(uuid.uuid4())
+    first = table.write({"id": [1]}, commit_id=job)
+    files = sorted((tmp_path / "t" / "bucket-0").iterdir())
+    again = table.write({"id": [1], "z": [1]}, commit_id=job, schema_mode="merge")
+    assert (again.snapshot_id, table.table_schema.names) == (first.snapshot_id, ("id",))
+    assert sorted((tmp_path / "t" / "bucket-0").iterdir()) == files
+
+
+def test_a_write_that_loses_its_columns_leaves_no_file(tmp_path):
+    table = Table.create(tmp_path / "t", "id BIGINT", primary_keys=["id"], options={"bucket": "1"})
+    with table.writer(options={"write.merge-schema": "true"}) as writer:
+        writer.write({"id": [1], "z": [1]})
+        table.add_column("z", "STRING")
+        with pytest.raises(SchemaMismatch, match="nothing was committed"):
+            writer.commit()
+    assert not [path for path in tmp_path.rglob("data-*") if path.is_file()]
+    assert not table.scan().count()
