@@ -258,6 +258,8 @@ def _write_hints(repairs: Repairs, branch: FileStore) -> None:
     paths, manager, found = branch.paths, branch.snapshots, Findings()
     CheckedHistory(branch, found).check_hints()
     for problem in found.problems:
+        if problem.kind is not ProblemKind.HINT:  # lost snapshots, which only the user can replace
+            continue
         ids = manager.ids()
         newest = problem.path == paths.latest_hint
         named = None if not ids else ids[-1] if newest else ids[0]

@@ -15,6 +15,7 @@ from manifest.io import failpoints
 from manifest.io.checksum import with_checksum
 from manifest.io.errors import SnapshotExpired, SnapshotNotFound, TagExists
 from manifest.io.file_cache import SHARED
+from manifest.io.numbers import MAX_LONG
 from manifest.io.paths import BRANCH, SNAPSHOT, TAG, parse_number, tag_name
 from manifest.snapshot.consumers import LAST_READ, ConsumerFiles
 from manifest.snapshot.pending_history import UNREADABLE, KeptChangelogs, PendingHistory
@@ -86,8 +87,8 @@ class SnapshotManager(ConsumerFiles):
         if hint != known:  # the cached id is valid while the hint file agrees: a rollback lowers the hint first
             found = None if hint is None else self._get_if_newest(hint)
         newest: Snapshot | None = found or self._listed_newest()
-        if hint is not None and hint > (0 if newest is None else newest.id):
-            self._refuse_lost(hint, newest)
+        if hint is None or hint > (0 if newest is None else newest.id):
+            self._refuse_lost(MAX_LONG if hint is None else hint, newest)
         if newest is not None:
             self.seen[directory] = newest.id
         return newest

@@ -99,3 +99,23 @@ def test_a_tag_of_another_commit_than_its_snapshot_is_found(tmp_path: Path) -> N
     assert surgeon.snapshot.id == 2
     (problem,) = Table.open(table.path).fsck().problems
     assert (problem.kind, "of another commit than snapshot 3" in problem.message) == ("tag", True)
+
+
+def test_a_lost_newest_snapshot_that_a_tag_has_is_missed_without_hints_too(tmp_path: Path) -> None:
+    table = _table(tmp_path / "t", "gone", tagged=True)
+    (tmp_path / "t" / "snapshot" / "LATEST").unlink()
+    for call in (table.count, lambda: table.write([{"id": 9}])):
+        with pytest.raises(CorruptFile, match="snapshot-3"):
+            call()
+    assert table.fsck(repair=True).clean
+    assert Table.open(table.path).write([{"id": 9}]).snapshot_id == 4
+
+
+def test_a_repair_of_a_table_without_its_only_snapshot_goes_on(tmp_path: Path) -> None:
+    table = Table.create(tmp_path / "t", "id BIGINT")
+    table.write([{"id": 1}])
+    table.create_tag("a")
+    (tmp_path / "t" / "snapshot" / "snapshot-1").unlink()
+    assert [problem.kind for problem in table.fsck(repair=True).problems] == ["snapshot"]
+    table.rollback_to(tag="a")
+    assert Table.open(table.path).count() == 1
