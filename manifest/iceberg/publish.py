@@ -149,6 +149,7 @@ class _Publication:
             base = self._find_base()
         if base is None:
             self._versions, self._listed = self._list_versions(), True
+            self._refuse_foreign()
             base = None if anew else self._find_base()
         stale = self._stale_version()
         if stale is None and target.id in self._versions:
@@ -214,6 +215,16 @@ class _Publication:
 
     def _is_here(self, metadata: TableMetadata) -> bool:
         return local_form(metadata.json["location"]) == self._store.root
+
+    def _refuse_foreign(self) -> None:
+        """Raise ``UnsupportedTable`` if the directory has a table that is Iceberg's own."""
+        metadata = self._metadata(self._versions[-1]) if self._versions else None
+        home = self._directory.rpartition("/")[0]
+        # Of a table of this format, the location is its own directory, also after the warehouse was moved or the table renamed.
+        if metadata is not None and home != self._store.root and local_form(str(metadata.json["location"])).rstrip("/") == home:
+            raise UnsupportedTable(
+                f"{self._store.root}: option 'metadata.iceberg.storage': {home} is a table of Iceberg; rename this table, or use table-location"
+            )
 
     def _stale_version(self) -> bytes | None:
         """Return the content of this version that describes another snapshot."""

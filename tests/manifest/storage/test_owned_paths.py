@@ -260,6 +260,22 @@ def test_paths_in_iceberg_lists_delete_nothing_outside_of_the_metadata(home: Pat
     assert table.count() == 4
 
 
+def test_a_table_of_iceberg_with_the_same_name_stays(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    options = {"metadata.iceberg.storage": "hadoop-catalog"}
+    first = _table(tmp_path / "db.db" / "t", **options)
+    first.write([{"id": 3, "v": "c"}])
+    home = tmp_path / "iceberg" / "db" / "u"
+    (tmp_path / "iceberg" / "db" / "t").rename(home)
+    for file in (home / "metadata").glob("v*.metadata.json"):
+        file.write_text(file.read_text().replace(f'"location": "{first.path}"', f'"location": "{home}"').replace(first.path, str(home)))
+    before = _all_files(home)
+    table = _table(tmp_path / "db.db" / "u", **options)
+    assert "is a table of Iceberg" in caplog.text
+    table.write([{"id": 3, "v": "c"}])
+    assert _all_files(home) == before
+    assert table.count() == 3
+
+
 DELETIONS = {"delete", "delete_many", "delete_directory", "unlink", "rmtree", "remove", "rmdir", "retire_directory", "cancel_creates"}
 OUTSIDE_OF_TABLES = {
     "lsm/data_files/spill.py": "temporary files of this process",
