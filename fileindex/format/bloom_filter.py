@@ -31,6 +31,8 @@ MAX_HASHES = 127
 _MAX_BITS = 2**31 - 1 - 8
 _SANE_HASHES = 2048
 _SHARE = 64
+_LEAST_SAMPLE = 256
+"""Sampled values from which the sample gives the number of values within a few percent."""
 _Words: TypeAlias = np.ndarray[Any, np.dtype[np.uint64]]
 
 
@@ -203,8 +205,10 @@ class FittedBloomFilterBuilder:
         """
         if self._count <= thresholds.bloom_few_hashes:
             return len(np.unique(np.concatenate(self._hashes))) if self._hashes else 0
-        some = np.concatenate([hashes[hashes & np.uint64(_SHARE - 1) == 0] for hashes in self._hashes])
-        return min(self._count, _SHARE * len(np.unique(some)))
+        sampled = len(np.unique(np.concatenate([hashes[hashes & np.uint64(_SHARE - 1) == 0] for hashes in self._hashes])))
+        if sampled < _LEAST_SAMPLE:  # few values, often repeated: the sample may have none of them
+            return len(np.unique(np.concatenate(self._hashes)))
+        return min(self._count, _SHARE * sampled)
 
 
 _LOW_HALF, _MOST_INT = 0xFFFFFFFF, 0x7FFFFFFF

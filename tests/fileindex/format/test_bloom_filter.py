@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from fileindex.base.column_type import ColumnType, Kind
 from fileindex.base.errors import CorruptIndex
 from fileindex.base.plain_value import from_scalar, plain_array
-from fileindex.format.bloom_filter import BloomFilterBuilder, BloomFilterReader, BloomSize, bit_positions
+from fileindex.base.thresholds import use_thresholds
+from fileindex.format.bloom_filter import BloomFilterBuilder, BloomFilterReader, BloomSize, FittedBloomFilterBuilder, bit_positions
 from fileindex.format.container import ContainerReader, Payload
 from fileindex.format.registry import INDEX_TYPES
 from fileindex.format.same_options import has_same_options
@@ -232,3 +233,14 @@ def test_dates_are_found_by_their_days():
     reader = BloomFilterReader(Payload.of(built(array, kind, 1000, 0.001)), kind)
     assert reader.evaluate(Compare(A, Op.EQ, from_scalar(array[0], kind))) is REMAIN
     assert reader.evaluate(Compare(A, Op.EQ, 1)) is SKIP
+
+
+@pytest.mark.parametrize("distinct", [1, 2, 9, 30, 200])
+@pytest.mark.parametrize("rounds", [1, 3, 40])
+def test_few_values_that_repeat_often_have_room(distinct: int, rounds: int) -> None:
+    values = pa.array(range(distinct), pa.int32())
+    with use_thresholds(bloom_few_hashes=8):
+        builder = FittedBloomFilterBuilder(ColumnType(Kind.INT), 0.1)
+        for _ in range(rounds):
+            builder.add(values)
+        assert len(builder.finish()) == 4 + BloomSize.of(distinct, 0.1).bits // 8
