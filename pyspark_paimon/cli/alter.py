@@ -97,21 +97,20 @@ def move_column(target: TableOption, column: ColumnArgument, *, after: After = N
 
 
 @alter.command("type", cls=AfterTable)
-@on_table
+@destructive
 def change_type(
     target: TableOption,
     column: ColumnArgument,
     data_type: TypeArgument,
     *,
     force: Annotated[bool, typer.Option("--force", help="Also to a type that does not keep every value.")] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Count the values that would change, and change nothing.")] = False,
 ) -> None:
-    """Change the type of a column."""
+    """Change the type of a column; --dry-run counts the values that would change."""
     table = target.open()
-    if dry_run:
-        target.report(table.change_type(column.split("."), data_type, dry_run=True))
-    else:
+    if not target.dry_run and (not force or target.confirm(f"change column {column} of {table.path} to {data_type}, whatever its values")):
         _report(target, table.change_type(column.split("."), data_type, force=force))
+    else:
+        target.report(table.change_type(column.split("."), data_type, dry_run=True))
 
 
 @alter.command("set", cls=AfterTable)

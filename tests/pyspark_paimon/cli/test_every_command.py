@@ -28,6 +28,7 @@ DESTROYING = {
     "drop-partitions",
     "expire-partitions",
     "alter drop",
+    "alter type",
     "drop",
     "fsck",
 }
@@ -109,6 +110,7 @@ def test_who_cannot_be_asked_destroys_nothing(name: str, tmp_path) -> None:
         "restore": ["--snapshot", "1"],
         "drop-partitions": ["day=2020-01-01"],
         "alter drop": ["n"],
+        "alter type": ["n", "TINYINT", "--force"],
     }.get(name, [])
     before = sorted(path.name for path in (tmp_path / "x.db" / "t").rglob("*") if path.is_file())
     command, *below = name.split()
