@@ -25,7 +25,7 @@ def delete_files(store: FileStore, dead: Iterable[ManifestEntry], kept: Reachabl
     paths: dict[str, None] = {}
     for entry in dead:
         for name, path in zip(entry.file.file_names, store.physical_files(entry.partition, entry.bucket, entry.file), strict=True):
-            if name not in kept.data and (path.rpartition("/")[0] in _homes(store, entry) or _warn(store, path)):
+            if name not in kept.data and (path.rpartition("/")[0] in _homes(store, entry.partition, entry.bucket) or _warn(store, path)):
                 paths[path] = None
     deleted = store.file_io.delete_many(_owned(store, paths))
     if store.options.snapshot_clean_empty_directories:
@@ -34,9 +34,9 @@ def delete_files(store: FileStore, dead: Iterable[ManifestEntry], kept: Reachabl
     return deleted
 
 
-def _homes(store: FileStore, entry: ManifestEntry) -> set[str]:
-    """Return the directories in which this table writes the files of an entry."""
-    bucket = store.paths.bucket_dir(store.partition.decode(entry.partition), entry.bucket)
+def _homes(store: FileStore, partition: bytes, number: int) -> set[str]:
+    """Return the directories in which this table writes the files of a bucket."""
+    bucket = store.paths.bucket_dir(store.partition.decode(partition), number)
     return {bucket, *(f"{directory}/{bucket.removeprefix(f'{store.root}/')}" for directory in store.owned.others)}
 
 
@@ -95,7 +95,8 @@ def _metadata_names(store: FileStore, snapshot: Snapshot, kept: Reachable) -> tu
                 if entry.file_name not in kept.indexes:
                     partition = store.partition.decode(entry.partition)
                     path = store.paths.index(entry.file_name, partition, entry.bucket, entry.external_path)
-                    if path.rpartition("/")[2] == entry.file_name or _warn(store, path):
+                    homes = {store.paths.indexes, *_homes(store, entry.partition, entry.bucket)}
+                    if path.rpartition("/")[0] in homes or _warn(store, path):
                         leaves.append(path)
         names.append(index)
     if statistics and statistics not in kept.statistics:

@@ -61,6 +61,14 @@ class TableMetadata:
         location: str = self.json["location"]
         return location.removesuffix(local_form(location))
 
+    def is_native(self, directory: str, root: str) -> bool:
+        """Return whether a table of Iceberg itself has its metadata in ``directory``.
+
+        The location of a Paimon table is its own directory ``root``, or an older one if the table was moved.
+        """
+        home = directory.rpartition("/")[0]
+        return home != root and local_form(str(self.json["location"])).rstrip("/") == home
+
     def has(self, snapshot: Snapshot) -> bool:
         """Return whether a Paimon snapshot is among the snapshots."""
         identity = commit_identity(snapshot)

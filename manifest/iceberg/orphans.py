@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from contextlib import suppress
 
 from fileindex.base.errors import CorruptFile
@@ -16,12 +17,27 @@ from manifest.store import FileStore
 
 _MANIFEST = re.compile(r".+-m\d+\.avro|snap-.+\.avro|.+-dv\.puffin")
 _VERSION = re.compile(r"v\d+\.metadata\.json")
+_NATIVE_VERSION = re.compile(r"\d+-[0-9a-f-]{36}(?:\.gz)?\.metadata\.json(?:\.gz)?")
 
 
 def list_files(store: FileStore) -> tuple[str, list[FileStatus]]:
     """Return the directory of the metadata, and its manifests and lists."""
     directory = metadata_directory(store.options, store.root)
-    return directory, [found for found in store.file_io.list(directory) if not found.is_dir and _MANIFEST.fullmatch(found.name)]
+    listed = store.file_io.list(directory)
+    if not directory.startswith(f"{store.root}/") and _is_of_iceberg(store, directory, listed):
+        return directory, []
+    return directory, [found for found in listed if not found.is_dir and _MANIFEST.fullmatch(found.name)]
+
+
+def _is_of_iceberg(store: FileStore, directory: str, listed: Sequence[FileStatus]) -> bool:
+    """Return whether Iceberg itself has a table of the same name here: its catalogs name versions by numbers and UUIDs."""
+    if any(_NATIVE_VERSION.fullmatch(found.name) for found in listed):
+        return True
+    versions = [found.name for found in listed if _VERSION.fullmatch(found.name)]
+    with suppress(FileNotFoundError):  # replaced meanwhile
+        parsed = [TableMetadata.parse(store.file_io.read(f"{directory}/{name}")) for name in versions]
+        return any(metadata is not None and metadata.is_native(directory, store.root) for metadata in parsed)
+    return False
 
 
 def needed_names(store: FileStore) -> set[str]:

@@ -219,11 +219,10 @@ class _Publication:
     def _refuse_foreign(self) -> None:
         """Raise ``UnsupportedTable`` if the directory has a table that is Iceberg's own."""
         metadata = self._metadata(self._versions[-1]) if self._versions else None
-        home = self._directory.rpartition("/")[0]
-        # Of a table of this format, the location is its own directory, also after the warehouse was moved or the table renamed.
-        if metadata is not None and home != self._store.root and local_form(str(metadata.json["location"])).rstrip("/") == home:
+        if metadata is not None and metadata.is_native(self._directory, self._store.root):
             raise UnsupportedTable(
-                f"{self._store.root}: option 'metadata.iceberg.storage': {home} is a table of Iceberg; rename this table, or use table-location"
+                f"{self._store.root}: option 'metadata.iceberg.storage': {self._directory.rpartition('/')[0]} is a table of Iceberg; "
+                "rename this table, or use table-location"
             )
 
     def _stale_version(self) -> bytes | None:

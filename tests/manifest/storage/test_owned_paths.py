@@ -274,6 +274,32 @@ def test_a_table_of_iceberg_with_the_same_name_stays(tmp_path: Path, caplog: pyt
     table.write([{"id": 3, "v": "c"}])
     assert _all_files(home) == before
     assert table.count() == 3
+    table.remove_orphan_files(older_than=LATER)
+    assert _all_files(home) == before
+
+
+def test_orphans_of_a_table_of_an_iceberg_catalog_stay(tmp_path: Path) -> None:
+    table = _table(tmp_path / "db.db" / "t", **{"metadata.iceberg.storage": "hadoop-catalog"})
+    metadata = tmp_path / "iceberg" / "db" / "t" / "metadata"
+    for name in ("00001-0b5e2e3c-6f0e-4d6c-8a53-0d9c1f3a2b11.metadata.json", "0b5e2e3c-m0.avro"):
+        (metadata / name).write_bytes(b"{}")
+    before = _all_files(metadata)
+    table.remove_orphan_files(older_than=LATER)
+    assert _all_files(metadata) == before
+
+
+def test_an_index_entry_names_no_other_file_of_the_table(tmp_path: Path) -> None:
+    store = FileStore.open(_table(tmp_path / "t", **{"deletion-vectors.enabled": "true"}).path)
+    Table.open(store.root).delete("id = 1")
+    store = FileStore.open(store.root)
+    newest = store.snapshots.latest()
+    assert newest is not None
+    entries = store.index_entries(newest)
+    crafted = [entry.model_copy(update={"file_name": "schema-0", "external_path": f"{store.root}/schema/schema-0"}) for entry in entries]
+    name = store.index_manifests.write(crafted)
+    delete_metadata(store, [newest.model_copy(update={"index_manifest": name})], Reachable())
+    assert (tmp_path / "t" / "schema" / "schema-0").exists()
+    assert entries
 
 
 DELETIONS = {"delete", "delete_many", "delete_directory", "unlink", "rmtree", "remove", "rmdir", "retire_directory", "cancel_creates"}
