@@ -14,16 +14,9 @@ from datetime import date, datetime
 from decimal import Decimal
 from typing import Any
 
+from tests.model.conditions import COMPARE
 from tests.oracle.values import VALUES, Names, Row, order
 
-COMPARE: dict[str, Callable[[Any, Any], bool]] = {
-    "=": operator.eq,
-    "<>": operator.ne,
-    "<": operator.lt,
-    "<=": operator.le,
-    ">": operator.gt,
-    ">=": operator.ge,
-}
 _MIRRORED = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 

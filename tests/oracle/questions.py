@@ -132,20 +132,20 @@ def _can_delete(built: Built) -> bool:
     )
 
 
-def delete(built: Built, condition: Condition, draw: random.Random) -> str | None:
+def _removal(built: Built, condition: Condition, verb: str) -> str | None:
     if not _can_delete(built):
         return None
     text, params = _text(built, condition)
     expected = [row for row in built.expected if not condition.matches(row)]
-    return _changed(built, lambda table: table.delete(text, params=params), expected, "delete")
+    return _changed(built, lambda table: getattr(table, verb)(text, params=params), expected, verb)
+
+
+def delete(built: Built, condition: Condition, draw: random.Random) -> str | None:
+    return _removal(built, condition, "delete")
 
 
 def purge(built: Built, condition: Condition, draw: random.Random) -> str | None:
-    if not _can_delete(built):
-        return None
-    text, params = _text(built, condition)
-    expected = [row for row in built.expected if not condition.matches(row)]
-    return _changed(built, lambda table: table.purge(text, params=params), expected, "purge")
+    return _removal(built, condition, "purge")
 
 
 def update(built: Built, condition: Condition, draw: random.Random) -> str | None:
