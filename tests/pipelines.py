@@ -90,7 +90,9 @@ def operators() -> st.SearchStrategy[Operator]:
     return st.one_of(
         NUMBERS.map(lambda c: Operator(f"WHERE i > {c}", f"SELECT * FROM ({{q}}) AS t WHERE t.i > {c}", above(c))),
         NUMBERS.map(lambda c: Operator(f"where i>{c}", f"SELECT id, i, v FROM ({{q}}) WHERE i > {c}", above(c))),
-        NUMBERS.map(lambda n: Operator(f"ORDER BY id |> LIMIT {n}", f"SELECT * FROM ({{q}}) ORDER BY id LIMIT {n}", first(n))),
+        NUMBERS.map(
+            lambda n: Operator(f"ORDER BY id |> LIMIT {n}", f"SELECT * FROM (SELECT * FROM ({{q}}) ORDER BY id LIMIT {n})", first(n))
+        ),
         st.just(Operator("SET i = i + 1", "SELECT id, i + 1 AS i, v FROM ({q})", raised)),
         st.just(Operator(DISTINCT, f"{DISTINCT} FROM ({{q}})", distinct)),
         st.just(Operator(NUMBERED, f"{NUMBERED} FROM ({{q}})", numbered)),

@@ -52,7 +52,7 @@ class BloomSize:
 
         >>> size = BloomSize.of(700, 0.1)
         >>> size.items(1000, 0.1), size.items(700, 0.1), size.items(699, 0.1), size.items(1000, 0.01)
-        (700, 700, None, None)
+        (701, 700, None, None)
         """
         per_item = -math.log(fpp) / (math.log(2) * math.log(2))
         if not per_item:

@@ -209,7 +209,7 @@ class TableInspection(TableRole):
 
         >>> from pyspark_paimon.example import cities
         >>> cities().index_health().select(["column_name", "index_size_in_bytes", "distinct_values", "note"]).to_pylist()
-        [{'column_name': 'city', 'index_size_in_bytes': 64, 'distinct_values': 3, 'note': 'larger than the column (64 of 62 bytes)'}]
+        [{'column_name': 'city', 'index_size_in_bytes': 6, 'distinct_values': 3, 'note': ''}]
         """
         return self._index_view("index_health", snapshot)
 
