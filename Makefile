@@ -33,7 +33,7 @@ demo: setup ## Run the main job: real flights through Spark Connect into a Paimo
 	@$(if $(filter s3,$(PAIMON_DEMO_STORE)),$(BIN)/python -m tests.stores) $(BIN)/python -m pyspark_paimon.demo $(if $(filter s3,$(PAIMON_DEMO_STORE)),--table s3://tests/warehouse/flights)
 
 .PHONY: test
-test: setup lint ## Pass the tests: lint, types, in-process tests, Spark Connect tests (under 15 minutes on 2 cores)
+test: setup lint ## Pass the tests: lint, types, in-process tests, Spark Connect tests (under 20 minutes on 2 cores)
 	@scripts/run-tests $(BIN)/python
 
 .PHONY: check
