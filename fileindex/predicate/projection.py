@@ -43,16 +43,6 @@ class Projection:
         """
         return RowSet(result.rows) if isinstance(result, RowSet) and not self.exact else result
 
-    def residual(self, condition: Predicate) -> Predicate:
-        """Return what of ``condition`` must still be checked on rows that match ``inclusive``.
-
-        >>> from fileindex.predicate.tree import ColumnRef, IsNull
-        >>> a, b = IsNull(ColumnRef("a")), IsNull(ColumnRef("b"))
-        >>> only_columns(And((a, b)), {"a"}).residual(And((a, b))) == And((a, b)), only_columns(a, {"a"}).residual(a) == TRUE
-        (True, True)
-        """
-        return TRUE if self.exact else condition
-
 
 UNKNOWN = Projection(TRUE, exact=False)
 """Projection of a condition of which nothing is known."""
