@@ -33,8 +33,12 @@ demo: setup ## Run the main job: real flights through Spark Connect into a Paimo
 	@$(if $(filter s3,$(PAIMON_DEMO_STORE)),$(BIN)/python -m tests.stores) $(BIN)/python -m pyspark_paimon.demo $(if $(filter s3,$(PAIMON_DEMO_STORE)),--table s3://tests/warehouse/flights)
 
 .PHONY: test
-test: setup lint ## Pass the tests: lint, types, in-process tests, Spark Connect tests (under 20 minutes on 2 cores)
-	@scripts/run-tests $(BIN)/python
+test: setup lint ## Pass the tests: lint, types, quick tests in process and over Spark Connect (at most 6 minutes on 2 cores)
+	@scripts/run-tests $(BIN)/python fast
+
+.PHONY: test-all
+test-all: setup lint ## Pass all tests in process and over Spark Connect: before a release or a merge (at most 25 minutes on 2 cores)
+	@scripts/run-tests $(BIN)/python all
 
 .PHONY: check
 check: $(STAMP) ## Check what changed since main: lint, types and the nearest tests (under 90 s on 2 cores)
@@ -53,8 +57,13 @@ test-store: setup ## Run the tests of tables on object stores and catalogs (serv
 	@PAIMON_TEST_STORE=azure $(PYTEST) -q -n 2 -m "not spark and not interop and not long" $(STORE_TESTS)
 
 .PHONY: test-long
-test-long: setup ## Run the long tests too (races, soaks), and properties with more examples
-	@PYSPARK_PAIMON_EXAMPLES=5 $(PYTEST) -q -m "(long or hypothesis) and not interop"
+test-long: setup ## Run the long tests too (races, soaks), and properties with more examples of a new seed, which is printed
+	@$(PYTEST) -q --tier nightly -m "long or hypothesis"
+
+SEEDS ?= 10000-11000
+.PHONY: oracle
+oracle: setup ## Ask random tables of SEEDS (10000-11000) random questions, and compare the answers with a model
+	@$(BIN)/python -m tests.oracle --seeds $(SEEDS)
 
 .PHONY: test-pages
 test-pages: setup ## Run the tests of the pages in a real Chromium, which is installed where rights allow
@@ -79,7 +88,7 @@ test-lowest: $(STAMP) ## Run the tests in process once at the lowest versions of
 	@$(BIN)/uv venv --quiet --clear --python $(PYTHON) $(LOWEST)
 	@VIRTUAL_ENV=$(LOWEST) $(BIN)/uv pip install --quiet --resolution lowest-direct --editable '.[cli,client,demo,objectstore,test]'
 	@VIRTUAL_ENV=$(LOWEST) $(BIN)/uv pip list | grep -E "^(fastavro|jinja2|numpy|pandas|polars|pyarrow|pydantic|pyroaring|sqlglot|xxhash|zstandard) "
-	@$(LOWEST)/bin/python -m pytest -q -n 2 --dist worksteal -m "not spark and not long and not interop" --ignore=tests/spark --ignore=pyspark_paimon/spark/read/stream_reader.py --deselect tests/test_docs.py
+	@$(LOWEST)/bin/python -m pytest -q -n 2 --dist worksteal --tier all -m "not spark" --ignore=tests/spark --ignore=pyspark_paimon/spark/read/stream_reader.py --deselect tests/test_docs.py
 
 MINUTES ?= 30
 .PHONY: torture

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import uuid
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 
-import hypothesis
 import pytest
 
 from fileindex.base.thresholds import Thresholds, use_thresholds
@@ -19,10 +17,7 @@ from tests.stores.hdfs_server import HdfsServer
 from tests.stores.local_server import held
 from tests.stores.s3_server import BUCKET, S3Server
 
-# The same examples each time: a newcomer's run must not depend on luck. ``thorough`` draws others.
-hypothesis.settings.register_profile("quick", max_examples=40, deadline=None, derandomize=True)
-hypothesis.settings.register_profile("thorough", max_examples=1000, deadline=None)
-hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
+pytest_plugins = ["tests.tiers.plugin"]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

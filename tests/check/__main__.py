@@ -21,7 +21,7 @@ LINT = (
 )
 WORKERS = 2
 SHOWN = 20
-QUICK = "not long and not spark and not interop"
+QUICK = ("--tier", "fast", "-m", "not spark")
 
 
 def main() -> int:
@@ -50,7 +50,7 @@ def main() -> int:
     if given.list or not selection.chosen:
         return 0
     workers = ("-n", str(WORKERS), "--dist", "worksteal") if len(selection.chosen) > 1 else ()
-    code = _run("pytest", "-q", "-p", "tests.check.durations", *workers, "-m", QUICK, *selection.chosen)
+    code = _run("pytest", "-q", "-p", "tests.check.durations", *workers, *QUICK, *selection.chosen)
     _say(f"in all: {time.monotonic() - started:.0f} s")
     return 0 if code == 5 else code  # 5: all tests of the chosen modules are for other targets
 
