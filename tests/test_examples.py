@@ -22,6 +22,7 @@ def test_each_example_is_tested() -> None:
     assert {path.name for path in (ROOT / "examples").glob("*.py")} == PRINTED.keys()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(PRINTED))
 def test_example_prints_its_answer(name: str, tmp_path: Path) -> None:
     done = subprocess.run(

@@ -129,6 +129,7 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> str:
     return table.path
 
 
+@pytest.mark.slow
 def test_a_scan_loads_nothing_that_writes_compacts_or_checks(path: str) -> None:
     modules = loaded("import sys\nfrom pyspark_paimon import Table\nTable.open(sys.argv[1]).scan().to_arrow()", path)
     assert found(WRITING, modules) == []
@@ -153,6 +154,7 @@ assert sum(batch.num_rows for part in reader.partitions() for batch in reader.re
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("write_only", "unneeded"), [("false", NOT_WRITING), ("true", (*NOT_WRITING, *NOT_COMPACTING))])
 def test_a_write_loads_nothing_that_reads_nor_what_other_tables_need(tmp_path: Path, write_only: str, unneeded: tuple[str, ...]) -> None:
     Table.create(tmp_path / "t", "id BIGINT, city STRING", primary_keys=["id"], options={"bucket": "1", "write-only": write_only})
@@ -160,6 +162,7 @@ def test_a_write_loads_nothing_that_reads_nor_what_other_tables_need(tmp_path: P
     assert found(unneeded, loaded(code, str(tmp_path / "t"))) == []
 
 
+@pytest.mark.slow
 def test_the_process_of_a_spark_question_loads_nothing_that_plans_reads_or_writes(path: str) -> None:
     pytest.importorskip("pyspark.sql.worker")
     modules = loaded(QUESTIONS, path)
@@ -178,6 +181,7 @@ def test_the_process_of_a_spark_question_loads_nothing_that_plans_reads_or_write
     assert found(tuple(room for room in rooms if room not in known), modules) == []
 
 
+@pytest.mark.slow
 def test_a_spark_task_that_reads_loads_nothing_that_writes_compacts_or_checks(path: str) -> None:
     pytest.importorskip("pyspark.sql.worker")
     modules = loaded(READING, path)
@@ -185,6 +189,7 @@ def test_a_spark_task_that_reads_loads_nothing_that_writes_compacts_or_checks(pa
     assert found(("duckdb", "jinja2", "polars", "pyarrow.acero", "pyarrow.dataset", "rich", "sqlglot", "typer"), modules) == []
 
 
+@pytest.mark.slow
 def test_a_filter_in_sql_loads_only_its_parser_besides(path: str) -> None:
     modules = loaded("import sys\nfrom pyspark_paimon import Table\nTable.open(sys.argv[1]).scan('id = 1').to_arrow()", path)
     assert found(WRITING, modules) == []
@@ -207,6 +212,7 @@ sum(batch.num_rows for batch in table.scan().to_batches()) == 9000
 """
 
 
+@pytest.mark.slow
 def test_no_answer_loads_pandas(tmp_path: Path) -> None:
     """Arrow's conversions would, for a fifth of a second of each process."""
     created = Table.create(

@@ -63,6 +63,7 @@ def report_of(bench: Bench) -> Report:
     return Report("tiny", bench.results, bench.contenders, bench.excluded_files, {"rows": ROWS, "sixth": ROWS // 6, "small": 2})
 
 
+@pytest.mark.slow
 def test_a_tiny_run_has_checked_answers_a_table_and_a_picture(bench: Bench) -> None:
     bench.run()
     assert [(one.contender, one.failed, one.rows) for one in bench.results.records] == [("floor", None, ROWS), ("ours", None, ROWS)]

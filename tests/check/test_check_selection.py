@@ -120,6 +120,7 @@ def test_changes_are_counted_from_the_merge_base(tmp_path: Path) -> None:
     assert changed_files(tmp_path, "no such branch") == ["kept.py", "untracked.py"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("folders", [("lsm", "tests/lsm"), pytest.param(FOLDERS, marks=pytest.mark.long)], ids=["part", "all"])
 def test_the_graph_of_this_tree_reaches_the_tests_of_a_module(folders: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(selection, "FOLDERS", folders)

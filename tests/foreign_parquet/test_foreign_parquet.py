@@ -111,6 +111,7 @@ def test_every_row_is_read_and_every_filter_answered(tmp_path, set_thresholds, n
     check_filters(table, name)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FILES)
 @pytest.mark.sampled(4)
 def test_indexes_are_built_compactions_read_and_checks_pass(tmp_path, name):
@@ -149,6 +150,7 @@ def check_rows(table: Table, expected: list[Row]) -> None:
             assert found(table.scan(text)) == [row for row in expected if matches(row)], text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("vectors", [False, True], ids=["rewritten", "vectors"])
 @pytest.mark.parametrize("name", FILES)
 @pytest.mark.sampled(5)

@@ -21,6 +21,7 @@ KIND = TableKind("deduplicate", (Column("k0", "k0", "INT", nullable=False), Colu
 STEPS = [Write([{"k0": 1, "c0": -0.0}, {"k0": 2, "c0": None}]), Upkeep("compact", {"full": True})]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [1, 2])
 @pytest.mark.sampled(2)
 def test_tables_of_random_kinds_hold_what_their_model_holds(seed: int) -> None:

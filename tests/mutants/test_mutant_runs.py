@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.mutants.coverage_map import CoverageMap
 from tests.mutants.recorder import DATABASE, ROOT
 
@@ -48,6 +50,7 @@ print(json.dumps({"after": "none", "status": next(Runner(tests, Path(folder), wo
 """
 
 
+@pytest.mark.slow
 def test_survivors_failures_loops_and_crashes_are_known_apart(tmp_path: Path) -> None:
     before = (ROOT / MODULE).read_bytes()
     done = subprocess.run(
@@ -66,6 +69,7 @@ def test_survivors_failures_loops_and_crashes_are_known_apart(tmp_path: Path) ->
     assert not list(tmp_path.iterdir()), "an ended mutant leaves nothing"
 
 
+@pytest.mark.slow
 def test_a_recording_knows_the_lines_of_each_test(tmp_path: Path) -> None:
     database = tmp_path / "map-1.coverage"
     command = [sys.executable, "-m", "pytest", "-q", "-p", "tests.mutants.recorder", "-p", "no:cacheprovider", TEST]

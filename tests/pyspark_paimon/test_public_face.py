@@ -35,6 +35,7 @@ print([child.name() for child in psutil.Process().children(recursive=True)])
 """
 
 
+@pytest.mark.slow
 def test_in_process_work_imports_no_spark_and_starts_no_jvm() -> None:
     done = subprocess.run([sys.executable, "-X", "importtime", "-c", IN_PROCESS], cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-2000:]

@@ -117,6 +117,7 @@ def test_the_archive_is_named_for_its_content_and_the_same_each_time():
     assert "pyspark_paimon/spark/read/reader.py" in packed
 
 
+@pytest.mark.slow
 def test_the_archive_works_without_the_directory_it_was_made_of(tmp_path):
     name, content = archive_of_package()
     (tmp_path / name).write_bytes(content)

@@ -135,6 +135,7 @@ def test_without_a_fork_server_python_starts_the_daemon(forks, tmp_path):
         launched.stdin.close()
 
 
+@pytest.mark.slow
 def test_a_daemon_that_fails_says_why(forks):
     environment = {**BASE, "PYTHONHASHSEED": "0", "PYTHON_UNIX_DOMAIN_ENABLED": "true"}
     with subprocess.Popen([forks.python, "-m", "pyspark.daemon", WORKER], env=environment, stdout=-1, stderr=-1, text=True) as made:
@@ -151,6 +152,7 @@ def test_a_launcher_that_is_killed_while_it_asks_ends_no_fork_server(forks):
             launched.stdin.close()
 
 
+@pytest.mark.slow
 def test_python_runs_where_temporary_files_may_not_be_programs(monkeypatch):
     monkeypatch.setattr(os, "access", lambda *_: False)
     made = ForkServer(BASE)
@@ -158,6 +160,7 @@ def test_python_runs_where_temporary_files_may_not_be_programs(monkeypatch):
     assert made.python == sys.executable
 
 
+@pytest.mark.slow
 def test_only_masters_of_this_machine_fork():
     assert [can_fork(master) for master in ("local", "local[2]", "local-cluster[1,1,1024]", "spark://h:7077", "yarn")] == [
         True,

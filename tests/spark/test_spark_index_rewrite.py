@@ -71,6 +71,7 @@ def test_tasks_make_side_files_and_the_driver_commits_them(table):
     assert table.scan("attrs['clicks'] = 33").to_arrow()["id"].to_pylist() == [33]
 
 
+@pytest.mark.slow
 def test_an_aborted_rewrite_leaves_no_side_file(table):
     writer = TasksWriter(table.path, job(table))
     messages = [writer.write(iter([rows(table)])), None]

@@ -216,6 +216,7 @@ def test_importing_the_module_imports_no_spark():
     assert (done.stdout.strip(), done.stderr) == ("[]", "")
 
 
+@pytest.mark.slow
 def test_pyspark_remarks_on_import_stop_no_program_that_turns_warnings_into_errors():
     code = "import pyspark_paimon.pandas as pp; print(pp.pandas_on_spark().__name__)"
     done = run_strictly(code)

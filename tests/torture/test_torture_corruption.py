@@ -11,6 +11,7 @@ from tests.torture.corruption import excused, outcomes, replay
 from tests.torture.report import leave_case
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("table", ["append, sidecar indexes", pytest.param("deletion vectors", marks=pytest.mark.long)])
 def test_rotten_files_give_right_rows_or_errors_that_name_them(tmp_path: Path, table: str) -> None:
     found = list(islice(outcomes(3, tmp_path, [table]), 12))

@@ -26,6 +26,7 @@ EACH = [pytest.param(400, id="one stop"), pytest.param(40, id="more stops", mark
 """Of the stops of a pair, one in so many is tried here. ``make torture`` draws from all of them."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("each", EACH)
 @pytest.mark.parametrize(("kind", "first", "second"), PAIRS)
 def test_a_pair_that_once_went_wrong_is_serializable(kind: str, first: str, second: str, each: int) -> None:

@@ -18,6 +18,7 @@ from tests.torture.runner import ROOT
 SMALL = tuple(size for size in SIZES if size.name in {"tiny", "one group"})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [2, 12])
 @pytest.mark.sampled(2)
 def test_tables_of_crossed_sizes_hold_their_rows(tmp_path: Path, number: int) -> None:
@@ -25,6 +26,7 @@ def test_tables_of_crossed_sizes_hold_their_rows(tmp_path: Path, number: int) ->
     assert found.verdict == "right", found
 
 
+@pytest.mark.slow
 def test_a_case_is_replayed_from_its_folder(tmp_path: Path) -> None:
     leave_case(tmp_path, "scale", seed=12)
     command = [sys.executable, "-m", "tests.torture", "--replay", str(tmp_path)]

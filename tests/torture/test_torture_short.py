@@ -16,6 +16,7 @@ FEW = {"kills": 2, "faults": 2, "interleavings": 4}
 MORE = {"kills": 12, "faults": 12, "interleavings": 40}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("part", "tries"), [*FEW.items(), *(pytest.param(*one, marks=pytest.mark.long) for one in MORE.items())])
 def test_a_short_torture_finds_nothing_wrong(tmp_path: Path, part: str, tries: int) -> None:
     command = [

@@ -103,6 +103,7 @@ print(first > 0, second > first, gc.get_freeze_count() >= second + 11_000, len(g
 _NAMED = "sys.modules['__main__'].__spec__ = types.SimpleNamespace(name={!r})\nimport pyspark_paimon.spark.source"
 
 
+@pytest.mark.slow("from pyspark_paimon.spark.daemon import preload\\npreload()-True False True True")
 @pytest.mark.parametrize(
     ("start", "expected"),
     [
@@ -127,6 +128,7 @@ print(len(os.listdir("/proc/self/task")))
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux lists threads here")
 @pytest.mark.parametrize(("module", "function"), [("daemon", "preload"), ("fork_server", "load_modules")])
 def test_no_thread_runs_in_a_process_that_spark_forks(module, function):

@@ -104,6 +104,7 @@ def test_every_cut_of_a_container_is_survived(number):
             assert sound(evaluate(leaf, ContainerReader.of(original[:cut]), TYPES, ROWS, IndexMetrics()))
 
 
+@pytest.mark.slow
 def test_no_damage_crashes_hangs_or_grows_the_process():
     child = [sys.executable, str(Path(__file__).with_name("index_fuzz_child.py")), "1", "20"]
     done = subprocess.run(child, env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True, timeout=300, check=False)

@@ -145,6 +145,7 @@ def test_a_race_for_new_keys_assigns_them_again(tmp_path: Path, other: pa.Table)
     assert {file.file_name for message in published for file in message.new_files} <= named
 
 
+@pytest.mark.slow
 def test_writers_that_own_buckets_do_not_meet(tmp_path: Path) -> None:
     from lsm.bucket.dynamic import BucketWriters
 

@@ -47,6 +47,7 @@ def deleted(table: Table) -> list[int]:
     return sorted(table.files()["delete_row_count"].to_pylist())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("seed", range(2))
 @pytest.mark.sampled(5)

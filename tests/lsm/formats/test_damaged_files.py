@@ -35,6 +35,7 @@ def flipped(table: Path, seed: int, count: int) -> tuple[int, int]:
     return read, refused
 
 
+@pytest.mark.slow
 @pytest.mark.sampled(2)
 def test_no_flipped_bit_ends_the_process(table: Path) -> None:
     _, refused = flipped(table, 7, 60)

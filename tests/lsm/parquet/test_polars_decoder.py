@@ -211,6 +211,7 @@ with use_thresholds(paged_rows=1, masked_chunk_bytes=0):
 """
 
 
+@pytest.mark.slow
 def test_a_forked_process_leaves_polars_alone_whose_threads_it_does_not_have(tmp_path):
     path = write_file(table().select(["long"]), tmp_path / "t.parquet")
     done = subprocess.run([sys.executable, "-c", FORKED, str(path)], capture_output=True, text=True, timeout=60, check=False)

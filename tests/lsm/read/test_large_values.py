@@ -21,6 +21,7 @@ def _texts(first: int, *, repeated: bool) -> Any:
     return pa.array([f"{number}{VALUE}" for number in range(first, first + ROWS)])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("repeated", [False, True], ids=["distinct", "repeated"])
 def test_a_merged_read_of_large_values_comes_in_bounded_batches(tmp_path: Path, repeated: bool) -> None:
     table = Table.create(tmp_path / "t", "id BIGINT NOT NULL, s STRING", primary_keys=["id"], options={"bucket": "1", "write-only": "true"})

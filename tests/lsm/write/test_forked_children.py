@@ -43,6 +43,7 @@ with use_thresholds(Thresholds(route_rows=500)), write as job:
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="needs fork")
 @pytest.mark.parametrize("end", ENDS)
 def test_a_forked_child_that_ends_takes_nothing_of_a_write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, end: str) -> None:

@@ -43,6 +43,7 @@ def peak(work: Callable[[], object]) -> int:
     return int(pool.max_memory())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("bucket", ["1", "4", "-1"])
 def test_a_longer_stream_takes_no_more_memory(bucket: str, tmp_path: Path) -> None:
     short, long = (created(tmp_path / name, bucket) for name in ("short", "long"))
@@ -51,6 +52,7 @@ def test_a_longer_stream_takes_no_more_memory(bucket: str, tmp_path: Path) -> No
     assert most < 1.4 * least
 
 
+@pytest.mark.slow
 def test_a_longer_file_takes_no_more_memory_to_compact(tmp_path: Path) -> None:
     def held(batches: int) -> int:
         """What Arrow has while the last rows are read, once batches and row groups are as large as they get."""

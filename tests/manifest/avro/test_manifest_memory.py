@@ -92,6 +92,7 @@ CRAFTED: dict[str, Callable[[], bytes]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.local_files
 @pytest.mark.parametrize("kind", CRAFTED)
 def test_a_crafted_manifest_is_refused_without_gigabytes(tmp_path: Path, kind: str) -> None:
@@ -109,6 +110,7 @@ def test_a_crafted_manifest_is_refused_without_gigabytes(tmp_path: Path, kind: s
     assert done.stdout.startswith("refused: "), f"{done.stdout} {done.stderr[-2000:]}"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("codec", ["deflate", "bzip2", "xz"])
 def test_large_blocks_are_decompressed_in_steps(codec: str) -> None:
     content = bytes(range(256)) * (5 << 12)

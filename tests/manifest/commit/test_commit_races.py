@@ -32,6 +32,7 @@ def race_table(path):
     return make_table(path, options={"write-only": "true", "bucket": "1", "manifest.merge-min-count": "10", **retries})
 
 
+@pytest.mark.slow
 def test_racing_writers_lose_nothing_and_commit_in_sequence_order(tmp_path, pool):
     store = race_table(tmp_path / "t")
     runs = [pool.submit(race, store.root, worker, 20) for worker in range(6)]
@@ -62,6 +63,7 @@ def test_racing_compactions_win_once_each_and_lose_no_row(tmp_path, pool):
 FIRST_COMMIT = [("after-manifest", 1), ("after-temp-snapshot", 1), ("after-link", 1)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("point", "visit"), [*((point, 4) for point in failpoints.POINTS), *FIRST_COMMIT])
 @pytest.mark.sampled(3)
 def test_a_killed_committer_leaves_the_acknowledged_rows(tmp_path, point, visit):

@@ -130,6 +130,7 @@ def test_parts_join_and_rows_are_selected(parts, data):
     assert joined.select(rows).deleted().entries() == [everything[row].deleted() for row in rows]
 
 
+@pytest.mark.slow
 def test_ten_thousand_entries_keep_their_order():
     entries = [entry(number, min_key=b"\4\0\x18" + bytes(14), max_key=b"\4\2\x18" + bytes(20)) for number in range(10_000)]
     container = read_container("m", encoded(entries))

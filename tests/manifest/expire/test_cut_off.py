@@ -152,6 +152,7 @@ def states_have_files(store):
                         assert all(map(seen.file_io.exists, seen.physical_files(entry.partition, entry.bucket, entry.file)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("after", "step"), [(False, 5), pytest.param(False, 1, marks=pytest.mark.long), pytest.param(True, 1, marks=pytest.mark.long)]
 )
@@ -228,6 +229,7 @@ VERBS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("verb", VERBS)
 @pytest.mark.parametrize("change", CHANGES_OF_HISTORY)
 @pytest.mark.sampled(16)
@@ -274,6 +276,7 @@ def at_change(number, act):
     return Dying(watch=watch)
 
 
+@pytest.mark.slow
 def test_who_tags_beside_an_expiry_is_seen_or_told(make):
     """At each change that an expiry makes, another process tags what it expires: the tag is whole, or it was refused."""
     told: list[bool] = []
@@ -296,6 +299,7 @@ def test_who_tags_beside_an_expiry_is_seen_or_told(make):
     assert set(told) == {True, False}
 
 
+@pytest.mark.slow
 def test_a_branch_whose_tag_goes_while_it_is_made_is_whole_or_refused(make):
     made: list[bool] = []
     while True:
@@ -319,6 +323,7 @@ def test_a_branch_whose_tag_goes_while_it_is_made_is_whole_or_refused(make):
     assert set(made) == {True, False}
 
 
+@pytest.mark.slow
 def test_tags_made_by_threads_beside_expiries_are_whole_or_refused(make):
     store = make()
     stop = threading.Event()

@@ -272,6 +272,7 @@ class CountsLists(WrappedFileIO):
         return self.inner.read(path)
 
 
+@pytest.mark.slow
 def test_what_an_expiry_reads_does_not_grow_with_the_tags(tmp_path):
     read = []
     for tags in (2, 20):

@@ -136,6 +136,7 @@ def test_a_data_file_that_is_added_twice_is_found_by_readers(tmp_path):
             act(Table.open(tmp_path / "t"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("at_once", [1, 7, 1000])
 @pytest.mark.parametrize("limit", [None, 10])
 def test_an_explicit_expiry_goes_to_its_end(tmp_path, set_thresholds, limit, at_once):
@@ -151,6 +152,7 @@ def test_an_explicit_expiry_goes_to_its_end(tmp_path, set_thresholds, limit, at_
     assert not table.fsck().problems
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("at_once", [1, 7, 1000])
 def test_an_explicit_expiry_of_changelogs_goes_to_its_end(tmp_path, set_thresholds, at_once):
     set_thresholds(expired_at_once=at_once)

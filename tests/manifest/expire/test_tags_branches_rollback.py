@@ -384,6 +384,7 @@ def check_schemas(store):
             assert store.schemas.get(entry.file.schema_id)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("each", [3, pytest.param(1, marks=pytest.mark.long)])
 def test_a_fast_forward_killed_on_a_store_leaves_the_schemas_of_all_snapshots(tmp_path, each):
     for last in count(0, each):

@@ -180,6 +180,7 @@ def test_paths_that_name_no_bucket(path, said):
     assert "AKIA:secret" not in str(caught.value)
 
 
+@pytest.mark.slow
 def test_nothing_of_stores_is_imported_for_local_tables(tmp_path):
     code = (
         "import sys, pyarrow as pa; from pyspark_paimon import Table; "

@@ -116,6 +116,7 @@ def test_rewrite_index(path, capsys) -> None:
     assert "no partitions" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [

@@ -90,6 +90,7 @@ def test_names_of_commands_are_completed(monkeypatch) -> None:
     assert {"explain", "expire-snapshots", "expire-partitions"} == set(told)
 
 
+@pytest.mark.slow("merge")
 @pytest.mark.parametrize("name", sorted(DESTROYING - {"write", "tag", "branch", "fsck"}))
 def test_who_cannot_be_asked_destroys_nothing(name: str, tmp_path) -> None:
     table = Table.create(tmp_path / "x.db" / "t", "(id INT, day STRING, PRIMARY KEY (id, day)) PARTITIONED BY (day)")

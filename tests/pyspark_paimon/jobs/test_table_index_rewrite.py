@@ -322,6 +322,7 @@ def test_a_failed_rewrite_leaves_no_side_file(cities) -> None:
     assert cities.snapshots().num_rows == 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("point", ["after-data-files", "after-link"])
 @pytest.mark.sampled(2)
 def test_a_killed_rewrite_leaves_the_rows_and_at_most_orphans(create, point) -> None:

@@ -228,6 +228,7 @@ def notes(table: Table) -> list[Path]:
     return [path for path in Path(TablePaths(table.path).writers).rglob("*") if path.is_file()]
 
 
+@pytest.mark.slow("dynamic")
 def test_a_write_that_surely_failed_can_be_repeated_long_after(table, monkeypatch) -> None:
     table.write(rows((1, 1)))
     with monkeypatch.context() as patch:

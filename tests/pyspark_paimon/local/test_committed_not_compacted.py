@@ -98,6 +98,7 @@ def test_a_change_that_ends_after_its_commit_is_there_whole_and_a_repetition_set
     assert table.fsck("deep").problems == ()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("engine", "mode"),
     [

@@ -51,6 +51,7 @@ def state(table: Table) -> dict[int, str]:
     return dict(rows)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "what", "point"),
     [pytest.param(*case, id="-".join(case), marks=() if case in QUICK else pytest.mark.long) for case in CASES],

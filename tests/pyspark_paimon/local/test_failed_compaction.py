@@ -106,6 +106,7 @@ def state(table: Table) -> list[tuple[int, int]]:
     return sorted((row["id"], row["n"]) for row in table.scan().to_arrow().to_pylist())
 
 
+@pytest.mark.slow("input-fault56")
 @pytest.mark.parametrize(("kind", "fault"), CASES)
 def test_the_rows_are_committed_and_the_compaction_comes_later(tmp_path, monkeypatch, caplog, kind, fault):
     keys = [] if kind == "append" else ["id"]

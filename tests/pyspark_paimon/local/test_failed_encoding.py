@@ -82,6 +82,7 @@ CHILD = dedent("""
 """)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("keyed", [False, True], ids=["append", "keys"])
 @pytest.mark.parametrize("fault", ["limit", "full", "value"])
 @pytest.mark.parametrize("kind", ["orc", "parquet", "avro"])

@@ -175,6 +175,7 @@ def test_what_is_held_stays_within_its_bound(tmp_path, monkeypatch):
     assert content(tmp_path / "t0")[0] == "new 0 0"
 
 
+@pytest.mark.slow
 def test_many_open_tables_stay_within_one_bound(tmp_path, monkeypatch):
     made(tmp_path / "t")
     tables = []
@@ -224,6 +225,7 @@ def test_a_manifest_weighs_what_it_takes_in_memory(tmp_path):
     assert 0.2 < taken / counted < 4
 
 
+@pytest.mark.slow
 def test_what_a_table_held_in_a_store_without_identities_goes_with_it(tmp_path):
     made(tmp_path / "t")
     SHARED.clear()

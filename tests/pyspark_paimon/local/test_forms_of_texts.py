@@ -60,6 +60,7 @@ def merged(engine: str, known: dict[int, Any], row: Row) -> None:
         known[key] = (text, other)
 
 
+@pytest.mark.slow("0-partial-update")
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("seed", range(some(2)))
 def test_no_row_changes(tmp_path, small, engine, seed):

@@ -61,6 +61,7 @@ def error_of(call: Callable[[], object]) -> PaimonError | None:
     return None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["parquet", pytest.param("orc", marks=pytest.mark.long), pytest.param("avro", marks=pytest.mark.long)])
 def test_no_call_waits_for_a_fifo(made, tmp_path, kind):
     refused = set()

@@ -89,6 +89,7 @@ def test_long_questions_are_not_held(tmp_path: Path, planned: list[Any]) -> None
         assert len(planned) == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4))
 def test_answers_are_those_of_a_process_that_holds_nothing(tmp_path: Path, seed: int) -> None:
     chance = random.Random(seed)

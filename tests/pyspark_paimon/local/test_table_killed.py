@@ -63,6 +63,7 @@ def state(table: Table) -> dict[int, str]:
     return {row["id"]: row["city"] for row in table.scan().to_arrow().to_pylist()}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("what", "point", "options"),
     [pytest.param(*case, id=f"{case[0]}-{case[1]}", marks=marks(*case[:2])) for case in CASES],

@@ -89,6 +89,7 @@ def race(table: Table, plans: list[list[Action]]) -> None:
     assert {row["id"]: row["city"] for row in table.scan().to_arrow().to_pylist()} == state
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("plan", [pytest.param(distinct_keys, marks=pytest.mark.long), same_keys])
 @pytest.mark.parametrize(
     ("processes", "commits"), [pytest.param(3, 4, id="small"), pytest.param(6, 20, id="large", marks=pytest.mark.long)]

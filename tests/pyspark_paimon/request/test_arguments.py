@@ -72,6 +72,7 @@ def untyped(made):
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["keys", "append", "scan", "catalog"])
 @pytest.mark.sampled(2)
 def test_an_argument_of_any_kind_is_taken_or_refused_as_ours(tmp_path, monkeypatch, kind):

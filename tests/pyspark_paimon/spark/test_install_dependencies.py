@@ -6,6 +6,8 @@ import ast
 import sys
 from pathlib import Path
 
+import pytest
+
 from pyspark_paimon.spark.install import DEPENDENCIES, SHIPPED_PACKAGES
 
 ROOT = Path(__file__).parents[3]
@@ -25,6 +27,7 @@ def third_party(package: str) -> set[str]:
     return found - set(sys.stdlib_module_names) - set(SHIPPED_PACKAGES)
 
 
+@pytest.mark.slow
 def test_dependencies_are_all_third_party_imports_of_what_is_shipped() -> None:
     imported = set().union(*map(third_party, SHIPPED_PACKAGES))
     assert {"polars", "pyarrow"} <= imported

@@ -162,6 +162,7 @@ def test_nothing_that_answers_options_calls_eval_exec_or_an_unpickler(path, monk
     assert schema({"path": path, "filter": "id = 1", "columns": "v"}).names == ["v"]
 
 
+@pytest.mark.slow
 def test_our_modules_name_no_unpickler():
     code = (
         "import ast, pathlib\n"

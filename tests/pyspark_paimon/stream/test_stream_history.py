@@ -115,6 +115,7 @@ def _continue(table: Table, arguments: dict[str, Any], state: dict[int, int]) ->
     return refused is not None
 
 
+@pytest.mark.slow("rollback-fast-forward")
 @pytest.mark.parametrize("first", _CHANGES)
 @pytest.mark.parametrize("second", _CHANGES)
 def test_no_cursor_skips_rows_of_a_replaced_history(table_root, first, second) -> None:

@@ -78,6 +78,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("directory", ["snapshot", "tag", "consumer", "schema", "statistics"])
 def test_absurd_numbers_give_a_right_answer_or_a_typed_error(tmp_path: Path, whole: Path, directory: str) -> None:
     rng = random.Random(directory)

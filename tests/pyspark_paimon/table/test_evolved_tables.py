@@ -217,6 +217,7 @@ def test_columns_of_rows_beside_blobs_are_updated(tmp_path):
         table.update("id = 4", values={"p": b"new"})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("compacts", [False, True])
 def test_updates_that_race_lose_nothing(tmp_path, compacts):
     table = tracked(tmp_path / "t")

@@ -69,6 +69,7 @@ def check(table: Table, model: pa.Table) -> None:
             assert sorted(found.column(0).to_pylist()) == sorted(model.filter(mask).column("id").to_pylist()), text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.sampled(18)
 def test_a_golden_table_keeps_the_rows_of_a_model(tmp_path: Path, name: str) -> None:

@@ -61,6 +61,7 @@ def test_a_branch_leaves_the_metadata_alone(append) -> None:
     assert snapshot_ids(append) == [1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("point", ICEBERG_POINTS)
 @pytest.mark.parametrize("replayed", [False, True])
 def test_a_killed_publication_is_completed_by_the_next_commit(append, point, replayed) -> None:
@@ -81,6 +82,7 @@ def test_a_killed_publication_is_completed_by_the_next_commit(append, point, rep
     assert versions(table) == [3]
 
 
+@pytest.mark.slow
 @pytest.mark.local_files
 def test_what_a_killed_publication_left_is_an_orphan(append) -> None:
     append.write(rows(0))
@@ -456,6 +458,7 @@ def _damages(path: Path, rng: random.Random):
                 yield f"{place} is {value!r}", _changed(json_, place, lambda parent, key, value=value: parent.__setitem__(key, value))
 
 
+@pytest.mark.slow
 @pytest.mark.local_files
 @pytest.mark.parametrize("layout", ["append", "keyed", "vectors"])
 @pytest.mark.sampled(3)

@@ -98,6 +98,7 @@ class Player:
         self.table.expire_snapshots(retain_min=1, retain_max=self.dice.randint(1, 3))
 
 
+@pytest.mark.slow
 @pytest.mark.local_files
 @pytest.mark.parametrize(("keyed", "version"), [(False, 2), (False, 3), (True, 2), (True, 3)], ids=str)
 @pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.long) for seed in range(1, 40))])

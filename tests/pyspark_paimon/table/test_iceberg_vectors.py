@@ -137,6 +137,7 @@ def test_a_purge_deletes_older_puffin_files(create) -> None:
     assert held == {entry["file_path"].rpartition("/")[2] for entry in vectors(table).values()}
 
 
+@pytest.mark.slow
 @pytest.mark.local_files
 def test_vectors_of_32_bits_are_widened(create, iceberg) -> None:
     table = create("id BIGINT NOT NULL, n INT", primary_keys=(), options={"deletion-vectors.enabled": "true"})

@@ -77,6 +77,7 @@ def test_without_a_producer_appended_rows_are_the_changelog(tmp_path: Path) -> N
     whole(table)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("producer", ["none", "input"])
 def test_changelogs_expire_by_their_own_options_and_leave_nothing(tmp_path: Path, producer: str) -> None:
     table = made(tmp_path / "t", changelog_producer=producer, num_sorted_run__compaction_trigger="2", changelog__num_retained__max="5")

@@ -117,6 +117,7 @@ def frames() -> Iterator[tuple[str, Any]]:
     yield "arrays", {"id": pa.chunked_array([[7, 3], [7, 1000]])}
 
 
+@pytest.mark.slow("arrays")
 @pytest.mark.parametrize("keys", [pytest.param(keys, id=name) for name, keys in frames()])
 def test_keys_come_as_any_frame_and_rows_in_their_order(table, keys):
     assert table.lookup(keys)["city"].to_pylist() == ["c7", "c3", "c7"]

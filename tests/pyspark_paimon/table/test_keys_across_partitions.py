@@ -39,6 +39,7 @@ def found(table):
     return by_key
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.sampled(2)
 def test_a_key_lives_in_one_partition(engine, tmp_path):
@@ -121,6 +122,7 @@ def test_rows_that_joined_a_key_which_is_gone_are_not_guessed(tmp_path):
     assert table.fsck(depth="deep").problems == ()
 
 
+@pytest.mark.slow
 def test_writers_at_once_leave_every_key_once(tmp_path):
     made(tmp_path / "t")
 

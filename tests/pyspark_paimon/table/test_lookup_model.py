@@ -148,6 +148,7 @@ def plain(rows: pa.Table) -> list[list[Any]]:
     return [[identity(value) for value in row.values()] for row in rows.to_pylist()]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", list(ENGINES))
 @pytest.mark.parametrize("seed", [pytest.param(seed, marks=() if seed < 2 else pytest.mark.long) for seed in range(20)])
 @pytest.mark.sampled(2)
@@ -188,6 +189,7 @@ def test_lookup_of_append_tables_is_refused(tmp_path):
         table.lookup({"id": [1]})
 
 
+@pytest.mark.slow
 def test_32_threads_look_up_while_another_writer_commits(tmp_path):
     table = Table.create(tmp_path / "t", "id BIGINT, n BIGINT", ["id"], options={"bucket": "2", "num-sorted-run.compaction-trigger": "3"})
     table.write(pa.table({"id": range(200), "n": [0] * 200}))

@@ -42,6 +42,7 @@ def advice(table, filters, **options):
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.sizes
 def test_each_index_that_may_serve_is_measured(table) -> None:
     equal, text, between, entry, nothing = (
@@ -71,6 +72,7 @@ def test_each_index_that_may_serve_is_measured(table) -> None:
     assert shares == sorted(shares, reverse=True)
 
 
+@pytest.mark.slow
 @pytest.mark.sizes
 def test_estimates_are_the_bytes_of_the_indexes_when_they_are_built(table) -> None:
     found = advice(table, ["kind = 'rare'", "name LIKE '%mismatch%'", "name = 'name 77'"], most_bytes=0)

@@ -124,6 +124,7 @@ def turn(table: Table, model: Model, draw: random.Random) -> None:
             model.write(rows, kinds)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize(
     ("seed", "partitioned"),

@@ -59,6 +59,7 @@ def stored(table: Table) -> dict[str, list[dict[str, Any]]]:
     return found
 
 
+@pytest.mark.slow("tiny-deletion vectors")
 @pytest.mark.local_files
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("tiny", [False, True], ids=["usual", "tiny"])

@@ -52,6 +52,7 @@ UNSERVED = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.sizes
 @pytest.mark.parametrize("file_format", ["parquet", "orc", "avro"])
 def test_searches_select_blocks_and_return_what_a_plain_scan_returns(create, file_format) -> None:

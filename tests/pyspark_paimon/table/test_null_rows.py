@@ -35,6 +35,7 @@ def test_null_rows_with_parts_that_cannot_be_null(create, file_format, keys) -> 
     assert not table.fsck(depth="deep").problems
 
 
+@pytest.mark.slow
 def test_rows_older_than_a_column_are_compacted(create) -> None:
     table = create("id BIGINT", options={"compaction.min.file-num": "2"})
     table.write(pa.table({"id": pa.array([1], pa.int64())}))

@@ -86,6 +86,7 @@ def test_a_server_that_is_killed_amid_a_step_and_comes_back_loses_nothing(s3, pr
     checked(s3, table, expected)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "step", [*(pytest.param(step, marks=pytest.mark.long) for step in ("write", "commit, manifests")), "commit, snapshot"]
 )
@@ -114,6 +115,7 @@ def test_a_store_that_is_gone_amid_a_write_is_an_error_that_says_so_and_the_repe
     checked(s3, table, [*range(50), *range(100, 110)])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", [BUSY, *(pytest.param(fault, marks=pytest.mark.long) for fault in (TRUNCATE, BROKEN, LOSE, DROP))])
 def test_what_passes_is_no_error_of_any_operation(s3, proxy, warehouse, fault, monkeypatch):
     """The first request for every object, and the first of every kind, goes wrong."""
@@ -128,6 +130,7 @@ def test_what_passes_is_no_error_of_any_operation(s3, proxy, warehouse, fault, m
     checked(s3, table, expected)
 
 
+@pytest.mark.slow
 def test_a_request_that_is_not_answered_in_time_is_made_again(s3, proxy, warehouse):
     table = made(s3, proxy, warehouse, **{"storage.timeout": "1 s"})
     faults.RETRIED.clear()

@@ -82,6 +82,7 @@ def test_rows_that_a_bitmap_finds_take_eleven(path, rounds):
     assert rounds.count <= 11, told(rounds)
 
 
+@pytest.mark.slow
 def test_a_full_scan_takes_as_many_whatever_the_number_of_files(rounds):
     needed = []
     rounds.seconds = 0.05  # so that each thread has something to do
@@ -129,6 +130,7 @@ def test_an_upsert_takes_as_many_however_many_snapshots_there_are_or_were(rounds
     assert table.snapshots().num_rows == (kept or snapshots) + 2
 
 
+@pytest.mark.slow
 def test_expiry_takes_one_request_in_turn_for_each_snapshot_and_a_few_for_all(rounds):
     path = f"memory://b{uuid.uuid4().hex}/w/t"
     table = Table.create(path, "id BIGINT, city STRING, n INT", primary_keys=["id"], options={"bucket": "1", "write-only": "true"})
@@ -180,6 +182,7 @@ def test_the_same_questions_to_local_files_start_no_thread(tmp_path, monkeypatch
     assert started == []
 
 
+@pytest.mark.slow
 def test_a_filter_between_compactions_searches_the_runs_of_a_bucket_together(rounds):
     path = written(4)
     table = Table.open(Table.open(path).alter_options({"write-only": "true"}).path)

@@ -35,6 +35,7 @@ def rows(ids, city="Oslo"):
     return pa.table({"id": pa.array(ids, pa.int64()), "city": [f"{city}-{number}" for number in ids]})
 
 
+@pytest.mark.slow
 def test_a_table_s_whole_life_on_a_store(s3, warehouse):
     path, options = f"{warehouse()}/db.db/t", s3.options()
     table = Table.create(path, "id BIGINT, city STRING", primary_keys=["id"], options=INDEXED, storage_options=options)

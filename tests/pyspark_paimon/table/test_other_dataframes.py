@@ -156,6 +156,7 @@ def test_a_scan_is_narrowed_projected_and_limited(table):
     assert [row["id"] for row in ordered.to_table(filter=pc.field("id") < 1999).to_pylist()] == [1998, 1997]
 
 
+@pytest.mark.slow
 def test_tables_scans_and_splits_are_read_in_other_processes(table):
     scan = filled(table).scan("id < 1000", columns=["id"])
     splits = scan.plan().splits
@@ -203,6 +204,7 @@ def test_dictionaries_of_other_columns_are_refused(table):
         table.scan().to_arrow(dictionaries="s")
 
 
+@pytest.mark.slow
 @pytest.mark.sizes
 def test_only_texts_that_repeat_come_as_dictionaries_by_themselves(tmp_path):
     """Texts of which each row has its own would need more memory and time as a dictionary."""

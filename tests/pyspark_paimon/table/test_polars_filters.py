@@ -93,6 +93,7 @@ LEAVES: list[pl.Expr] = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("negated", "each"),
     [(False, 1), (True, 3), pytest.param(True, 1, marks=pytest.mark.long)],

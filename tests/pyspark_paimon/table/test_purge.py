@@ -226,6 +226,7 @@ def test_rows_written_meanwhile_are_purged_too(create: Callable[..., Table], mon
     assert (done.rows, done.gone, table.scan().count()) == (2, True, 0)
 
 
+@pytest.mark.slow
 @pytest.mark.local_files
 def test_writers_beside_a_purge_lose_no_row(tmp_path: Path, secret: str) -> None:
     table = made(tmp_path / "t")

@@ -60,6 +60,7 @@ def test_nulls_of_a_column_with_a_default_stay_null(tmp_path: Path) -> None:
     assert rows_of(table) == before
 
 
+@pytest.mark.slow("1-plain")
 @pytest.mark.parametrize("options", ENGINES, ids=[" ".join(options.values()) or "plain" for options in ENGINES])
 @pytest.mark.parametrize("buckets", [1, 5])
 def test_rows_move_into_the_new_buckets(tmp_path: Path, options: dict[str, str], buckets: int) -> None:

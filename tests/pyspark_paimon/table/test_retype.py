@@ -72,6 +72,7 @@ def read(table: Table, options=None) -> list[str]:
     return shown(table.scan(columns=["v"], order_by="id").to_arrow()["v"].to_pylist())
 
 
+@pytest.mark.slow("STRING")
 @pytest.mark.parametrize("old", EXTREMES)
 def test_every_value_survives_a_change_of_type_or_it_is_refused(old, tmp_path, monkeypatch):
     monkeypatch.setenv("TZ", "UTC")

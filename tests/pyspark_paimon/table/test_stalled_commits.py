@@ -148,6 +148,7 @@ def test_a_commit_beside_a_change_of_history_is_part_of_it_or_fails(path, stall,
     check_whole(path)
 
 
+@pytest.mark.slow("local-5-before")
 @pytest.mark.parametrize("when", ["before", "after"])
 @pytest.mark.parametrize("commits", [1, 2, 3, 5])
 @pytest.mark.sampled(3)

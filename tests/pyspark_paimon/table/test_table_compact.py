@@ -175,6 +175,7 @@ def test_what_cannot_be_sorted_is_refused(create) -> None:
         wide.compact(order_by=[f"c{at}" for at in range(9)], strategy="hilbert")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("writers", "commits", "producer"),
     [

@@ -118,6 +118,7 @@ class FaultyStream:
             self.file_io.step()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EIO])
 def test_a_copy_that_fails_at_any_byte_says_where_and_leaves_nothing(tmp_path: Path, number: int) -> None:
     def create(ddl: str, name: str, **arguments: Any) -> Table:

@@ -218,6 +218,7 @@ CASES = pytest.mark.parametrize(
 )
 
 
+@pytest.mark.slow
 @CASES
 @pytest.mark.sampled(2)
 def test_a_table_equals_a_dictionary(engine: str, dv: bool, tiny: bool) -> None:

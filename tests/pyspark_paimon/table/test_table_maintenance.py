@@ -55,6 +55,7 @@ def orphan(table):
     return path
 
 
+@pytest.mark.slow
 def test_an_expiry_by_hand_has_no_limit_of_its_own(tmp_path) -> None:
     """``snapshot.expire.limit``, 50 by default, holds for commits only."""
     table = Table.create(tmp_path / "many", "id BIGINT", options={"write-only": "true"})

@@ -78,6 +78,7 @@ def test_tables_without_key_and_wrong_sizes_are_refused(create, table):
         table.reader(cache="much")
 
 
+@pytest.mark.slow
 def test_32_threads_share_a_reader_that_is_refreshed(table):
     reader = table.reader()
 

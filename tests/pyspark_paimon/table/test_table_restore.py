@@ -54,6 +54,7 @@ def rows_as_table(ids, city):
     return pa.table({"id": ids, "part": pa.array([i % 3 for i in ids], pa.int32()), "city": [f"{city}{i}" for i in ids]})
 
 
+@pytest.mark.slow
 def test_every_state_comes_back_and_the_history_stays(table):
     states = history(table)
     for snapshot, rows in reversed(states.items()):

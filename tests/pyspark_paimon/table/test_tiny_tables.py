@@ -294,6 +294,7 @@ def check(table: Table, rows: list[Row]) -> None:
         assert scan.count() == len(wanted), text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("home", "kind"),
     [pytest.param(home, kind, marks=() if (home, kind) in QUICK else pytest.mark.long) for home in ("disk", "memory") for kind in KINDS],
@@ -304,6 +305,7 @@ def test_a_tiny_table_has_the_rows_of_a_list(home: str, kind: str) -> None:
     lived(home, kind)
 
 
+@pytest.mark.slow
 def test_tiny_tables_cross_all_thresholds(tmp_path: Path) -> None:
     notes = Notes()
     _cached_condition.cache_clear()  # a filter that is held is not read again

@@ -127,6 +127,7 @@ def test_a_table_without_a_snapshot_has_what_the_branch_has(tmp_path):
     assert found.count() == 1
 
 
+@pytest.mark.slow("append-scan.fallback-branch")
 @pytest.mark.parametrize("option", ["scan.fallback-branch", "scan.primary-branch"])
 def test_rows_are_written_and_changed_in_the_branch_that_was_opened(table, option):
     of_branch = read(Table.open(table.path, branch="b"))

@@ -95,6 +95,7 @@ QUESTIONS: list[tuple[Any, Any, str | None]] = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("keys", [(), ("part", "id")])
 @pytest.mark.parametrize("vectors", ["true", "false"])
 def test_answers_of_indexes_are_those_of_rows(create, keys, vectors) -> None:

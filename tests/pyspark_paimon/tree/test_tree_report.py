@@ -144,6 +144,7 @@ def test_the_report_travels_as_json(tmp_path: Path) -> None:
     assert TreeReport.model_validate_json(report.model_dump_json()) == report
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("spread", [1, 500])
 def test_very_many_files_stand_together_and_none_is_lost(tmp_path: Path, spread: int) -> None:
     schema: TableSchema = written(tmp_path / "t", [(0, 1)]).table_schema

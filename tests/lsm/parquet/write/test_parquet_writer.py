@@ -176,6 +176,7 @@ def test_small_writes_of_the_encoder_are_joined(set_thresholds: Callable[..., No
     assert len(sink.sizes) <= 2 + sum(sink.sizes) // size * 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("end", ["close", "abort"])
 def test_a_finished_file_releases_its_sink(tmp_path: Path, end: str) -> None:
     sink = Sink()

@@ -110,6 +110,7 @@ def test_any_sequence_of_row_groups_is_written_and_bounded(tmp_path_factory, kin
                 assert statistics.min <= min(known) <= max(known) <= statistics.max
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", [{"bucket": "1"}, {"bucket": "-1"}, {"bucket": "1", "merge-engine": "partial-update"}], ids=str)
 @pytest.mark.parametrize("order", list(itertools.permutations(["few", "many", "some nulls"])), ids="-".join)
 @pytest.mark.sampled(3)
