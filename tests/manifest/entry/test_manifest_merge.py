@@ -3,7 +3,7 @@
 import uuid
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from fileindex.base.column_type import Kind
@@ -43,6 +43,7 @@ STEP = st.tuples(
     steps=st.lists(STEP, min_size=1, max_size=9),
     policy=st.sampled_from([(1, 2, 1), (1, 2, 10**9), (4000, 2, 10**9), (5000, 3, 6000), (10**7, 2, 10**9), (10**7, 30, 10**9)]),
 )
+@example(steps=[("add", "a", 0, 2), ("upgrade", "a", 0, 1), ("upgrade", "a", 0, 1)], policy=(1, 2, 1))
 def test_any_history_leaves_the_files_that_a_dictionary_has(tmp_path_factory, steps, policy):
     store = make_table(
         tmp_path_factory.mktemp("t") / "t", partitions=("part",), options={**policy_options(*policy), "overwrite-upgrade": "false"}
@@ -70,8 +71,10 @@ def test_any_history_leaves_the_files_that_a_dictionary_has(tmp_path_factory, st
         before = [*here.values(), *new] if action in {"compact", "both"} else []
         after = [data_file(store, **place, level=5, seq=(0, max(sequence - 1, 0)))] if before else []
         if action == "upgrade":
-            before = [file for file in here.values() if file.level == 0][:1]
-            after = [file.upgrade(3 + len(here)) for file in before]
+            # All files have the same keys, and files of a level may not overlap.
+            free = set(range(1, 6)) - {file.level for file in here.values()}
+            before = [file for file in here.values() if file.level == 0 and free][:1]
+            after = [file.upgrade(max(free)) for file in before]
         if action != "overwrite":
             committer(store).commit([message(store, new, before, after, **place)])
         for file in new:
