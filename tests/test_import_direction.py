@@ -15,6 +15,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.children import run_python
+
 ROOT = Path(__file__).parent.parent
 ROOMS = ("fileindex", "manifest", "lsm", "pyspark_paimon")
 FLOORS = {
@@ -167,7 +169,7 @@ def test_only_the_front_room_knows_spark(name: str) -> None:
 @pytest.mark.parametrize("room", ROOMS)
 def test_importing_a_room_imports_no_spark(room: str) -> None:
     code = f"import sys, {room}; print([name for name in sys.modules if name == 'pyspark' or name.startswith('pyspark.')])"
-    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    done = run_python(code)
     assert done.stdout.strip() == "[]"
 
 

@@ -6,16 +6,14 @@ The lists name what must not be there; they are why some imports stand inside fu
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
 from pyspark_paimon import Table
+from tests.children import run_python
 
-ROOT = Path(__file__).parent.parent
 HEAVY = (
     "duckdb",
     "fastavro",
@@ -102,9 +100,7 @@ NOT_COMPACTING = ("lsm.compaction", "lsm.levels", "lsm.write.bucket_compaction")
 def loaded(code: str, *arguments: str) -> set[str]:
     """The modules that a fresh process has after ``code``."""
     whole = f"{code}\nimport sys, json\nprint(json.dumps(sorted(sys.modules)))"
-    done = subprocess.run([sys.executable, "-c", whole, *arguments], cwd=ROOT, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    return set(json.loads(done.stdout.splitlines()[-1]))
+    return set(json.loads(run_python(whole, *arguments).stdout.splitlines()[-1]))
 
 
 def found(names: tuple[str, ...], modules: set[str]) -> list[str]:

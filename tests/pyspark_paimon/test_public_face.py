@@ -7,9 +7,6 @@ import inspect
 import pickle
 import pkgutil
 import re
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
@@ -21,8 +18,8 @@ from pyspark_paimon.example import cities
 from pyspark_paimon.local import backend as local
 from pyspark_paimon.request.executor import Backend
 from pyspark_paimon.table import table
+from tests.children import run_python
 
-ROOT = Path(__file__).parent.parent.parent
 IN_PROCESS = """
 import tempfile, psutil, pyarrow as pa
 from pyspark_paimon import Table
@@ -37,8 +34,7 @@ print([child.name() for child in psutil.Process().children(recursive=True)])
 
 @pytest.mark.slow
 def test_in_process_work_imports_no_spark_and_starts_no_jvm() -> None:
-    done = subprocess.run([sys.executable, "-X", "importtime", "-c", IN_PROCESS], cwd=ROOT, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr[-2000:]
+    done = run_python(IN_PROCESS, flags=("-X", "importtime"))
     imported = set(re.findall(r"\| +([\w.]+)$", done.stderr, re.MULTILINE))
     assert "lsm.write.table_write" in imported
     assert {name for name in imported if name.split(".")[0] in {"pyspark", "py4j", "grpc"}} == set()
@@ -47,7 +43,7 @@ def test_in_process_work_imports_no_spark_and_starts_no_jvm() -> None:
 
 def test_importing_the_package_imports_next_to_nothing() -> None:
     code = "import sys, pyspark_paimon; print(sorted({m.split('.')[0] for m in sys.modules} & {'pyarrow', 'numpy', 'pydantic', 'sqlglot', 'pyspark'}))"
-    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    done = run_python(code)
     assert done.stdout.strip() == "[]"
 
 
@@ -109,7 +105,7 @@ def test_a_fresh_process_unpickles_public_classes_and_errors() -> None:
         pyspark_paimon.UnknownColumn("citi", ("id", "city")),
     ]
     code = f"import pickle; print(*map(repr, pickle.loads({pickle.dumps(values)!r})), sep='\\n')"
-    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    done = run_python(code)
     assert done.stdout.splitlines() == [repr(value) for value in values]
 
 

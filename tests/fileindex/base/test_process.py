@@ -5,13 +5,13 @@ from __future__ import annotations
 import gc
 import multiprocessing
 import os
-import subprocess
 import sys
 import threading
 
 import pytest
 
 from fileindex.base.process import environment, gc_paused
+from tests.children import run_python
 
 
 @pytest.fixture(autouse=True)
@@ -116,7 +116,7 @@ _NAMED = "sys.modules['__main__'].__spec__ = types.SimpleNamespace(name={!r})\ni
 def test_only_spark_workers_freeze_what_collections_leave(start, expected):
     pytest.importorskip("pyspark")
     # The data source of the test process must not be affected.
-    done = subprocess.run([sys.executable, "-c", _WORKER.format(start=start)], capture_output=True, text=True, check=True)
+    done = run_python(_WORKER.format(start=start))
     assert done.stdout.split() == expected.split()
 
 
@@ -133,9 +133,7 @@ print(len(os.listdir("/proc/self/task")))
 @pytest.mark.parametrize(("module", "function"), [("daemon", "preload"), ("fork_server", "load_modules")])
 def test_no_thread_runs_in_a_process_that_spark_forks(module, function):
     pytest.importorskip("pyspark")
-    done = subprocess.run(
-        [sys.executable, "-c", _THREADS.format(module=module, function=function)], capture_output=True, text=True, check=True
-    )
+    done = run_python(_THREADS.format(module=module, function=function))
     assert done.stdout.split() == ["1"]
 
 
@@ -162,5 +160,5 @@ print(before, sum(each() is not None for each in alive))
 
 
 def test_frozen_garbage_goes_when_as_much_again_is_frozen():
-    done = subprocess.run([sys.executable, "-c", _CYCLES.format(most=100_000)], capture_output=True, text=True, check=True)
+    done = run_python(_CYCLES.format(most=100_000))
     assert done.stdout.split() == ["1000", "0"]

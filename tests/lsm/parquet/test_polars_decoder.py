@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-import subprocess
-import sys
 from decimal import Decimal
 
 import numpy as np
@@ -19,6 +17,7 @@ from lsm.parquet.page_index import ColumnPages
 from lsm.parquet.polars_decoder import masked_rows, rows_of_texts
 from lsm.parquet.reader import ParquetDataFile
 from manifest.io.file_io import LocalFileIO
+from tests.children import run_python
 from tests.examples import some
 
 pytestmark = pytest.mark.sizes
@@ -214,5 +213,4 @@ with use_thresholds(paged_rows=1, masked_chunk_bytes=0):
 @pytest.mark.slow
 def test_a_forked_process_leaves_polars_alone_whose_threads_it_does_not_have(tmp_path):
     path = write_file(table().select(["long"]), tmp_path / "t.parquet")
-    done = subprocess.run([sys.executable, "-c", FORKED, str(path)], capture_output=True, text=True, timeout=60, check=False)
-    assert done.returncode == 0, done.stderr
+    run_python(FORKED, str(path), timeout=60)

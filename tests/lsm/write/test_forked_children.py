@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
 from pyspark_paimon import Table
+from tests.children import run_python
 
 pytestmark = pytest.mark.local_files
 ENDS = {
@@ -50,8 +50,6 @@ def test_a_forked_child_that_ends_takes_nothing_of_a_write(tmp_path: Path, monke
     options = {"bucket": "1", "write-buffer-size": "64 kb"}
     table = Table.create(tmp_path / "t", "id BIGINT, s STRING", primary_keys=["id"], options=options)
     monkeypatch.setenv("TMPDIR", str(tmp_path))
-    command = [sys.executable, "-W", "ignore", "-c", SCRIPT.replace("END", ENDS[end]), table.path]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
-    assert done.returncode == 0, done.stderr[-2000:]
+    run_python(SCRIPT.replace("END", ENDS[end]), table.path, flags=("-W", "ignore"), timeout=120)
     assert sorted(table.scan().to_arrow()["id"].to_pylist()) == list(range(20_000))
     assert not list(tmp_path.glob("paimon-spill-*")), "the parent deletes them"

@@ -1,9 +1,6 @@
 from __future__ import annotations
 
 import pickle
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
@@ -12,8 +9,8 @@ from manifest.storage.bucket import open_bucket
 from manifest.storage.resolve import file_io_for
 from manifest.storage.schemes import FAMILIES, StoreFamily, object_place
 from manifest.storage.storage_options import StorageOptions, canonical
+from tests.children import run_python
 
-ROOT = Path(__file__).parents[3]
 KEY, SECRET, TOKEN = "AKIA-who-it-is", "s3cr3t/of+him==", "tok-of-the-session"
 
 SPELLINGS = {
@@ -188,7 +185,7 @@ def test_nothing_of_stores_is_imported_for_local_tables(tmp_path):
         "t.write(pa.table({'id': pa.array([1], pa.int32())})); t.scan('id = 1').to_arrow(); t.compact(full=True); "
         "print([name for name in sys.modules if name.split('.')[0] == 'obstore'])"
     )
-    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    done = run_python(code)
     assert done.stdout.strip() == "[]"
 
 
@@ -200,6 +197,6 @@ def test_a_scheme_without_its_extra_says_what_to_install(tmp_path):
         "try: Table.open('s3://bucket/t')\n"
         "except Exception as error: print(type(error).__name__, error)"
     )
-    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    done = run_python(code)
     assert done.stdout.startswith("UnsupportedOption")
     assert "pip install 'pyspark-paimon[objectstore]'" in done.stdout

@@ -19,6 +19,7 @@ from pyspark_paimon import InvalidArgument, SparkUnavailable
 from pyspark_paimon.cli.app import app
 from pyspark_paimon.spark.client import session
 from pyspark_paimon.spark.client.serve import ConnectServer, ServerSettings
+from tests.children import run_python
 
 ROOT = Path(__file__).parents[3]
 CLIENT = """
@@ -75,7 +76,7 @@ def test_of_two_processes_that_start_a_server_one_has_sparks_own_port(tmp_path, 
     assert session.claims(place)
     assert session.claims(place), "again in the same process"
     code = "import sys; from pathlib import Path; from pyspark_paimon.spark.client.session import claims; print(claims(Path(sys.argv[1])))"
-    other = subprocess.run([sys.executable, "-c", code, str(place)], cwd=ROOT, capture_output=True, text=True, check=True)
+    other = run_python(code, str(place))
     assert other.stdout.strip() == "False"
     monkeypatch.setattr(session, "claims", lambda _: False)
     monkeypatch.setenv("SPARK_TESTING", "0")  # so that it is unset again in the end

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import errno
 import json
-import subprocess
-import sys
 from pathlib import Path
 from textwrap import dedent
 
 import pytest
+
+from tests.children import run_python
 
 CHILD = dedent("""
     import errno, gc, json, resource, sys
@@ -90,14 +90,7 @@ CHILD = dedent("""
 def test_the_process_lives_and_the_next_write_works(tmp_path: Path, kind: str, fault: str, keyed: bool) -> None:
     if fault == "value" and kind != "orc":
         pytest.skip("only ORC cannot hold a fraction of a second before 1970")
-    done = subprocess.run(
-        [sys.executable, "-X", "faulthandler", "-c", CHILD, str(tmp_path / "t"), kind, fault, str(keyed)],
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=Path(__file__).parents[3],
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
+    done = run_python(CHILD, str(tmp_path / "t"), kind, fault, str(keyed), flags=("-X", "faulthandler"))
     found = json.loads(done.stdout.splitlines()[-1])
     name, number, text = found["told"]
     assert (name, number) == {"limit": ("StorageError", errno.EFBIG), "full": ("OutOfDisk", errno.ENOSPC), "value": ("CastFailed", None)}[

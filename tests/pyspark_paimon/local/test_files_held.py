@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import gc
 import multiprocessing
-import os
 import shutil
-import subprocess
-import sys
 import time
 import tracemalloc
 
@@ -26,6 +23,7 @@ from manifest.store import FileStore
 from pyspark_paimon import Table
 from pyspark_paimon.local.backend import LocalBackend
 from pyspark_paimon.request.state import Snapshots
+from tests.children import run_python
 
 
 @pytest.fixture(autouse=True)
@@ -254,9 +252,9 @@ def test_a_fork_while_another_thread_holds_the_lock_goes_on(tmp_path):
 def test_the_bound_is_a_setting_of_the_environment():
     code = "from manifest.io.file_cache import SHARED; print(SHARED.capacity)"
     for given, found in (("1 mb", "1048576"), ("0", "0")):
-        done = subprocess.run([sys.executable, "-c", code], env={**os.environ, SETTING: given}, capture_output=True, text=True, check=True)
+        done = run_python(code, variables={SETTING: given})
         assert done.stdout.strip() == found
-    done = subprocess.run([sys.executable, "-c", code], env={**os.environ, SETTING: "much"}, capture_output=True, text=True, check=False)
+    done = run_python(code, check=False, variables={SETTING: "much"})
     assert SETTING in done.stderr
 
 

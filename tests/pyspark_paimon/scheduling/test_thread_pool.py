@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import threading
 from dataclasses import dataclass
-from pathlib import Path
 
 import pytest
 
 from manifest.io.threads import map_in_threads
 from pyspark_paimon.scheduling.thread_pool import interleave
-
-ROOT = Path(__file__).parents[3]
+from tests.children import run_python
 
 
 @dataclass
@@ -85,7 +81,7 @@ def test_closing_the_stream_stops_the_sources() -> None:
 
 def test_a_stream_that_nobody_reads_on_does_not_keep_the_program_from_ending() -> None:
     program = "from pyspark_paimon.scheduling.thread_pool import interleave; stream = interleave([lambda: iter(range(10**6))] * 4, 2, 1); print(next(stream))"
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True, cwd=ROOT)
+    done = run_python(program, timeout=60)
     assert done.stdout == "0\n"
 
 
@@ -101,7 +97,7 @@ def read():
 
 threading.Thread(target=read).start()
 """
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True, cwd=ROOT)
+    done = run_python(program, timeout=60)
     assert done.stdout == "1998000\n"
 
 

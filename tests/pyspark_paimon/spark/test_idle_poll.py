@@ -6,11 +6,11 @@ Programs of their own: they ignore ends of processes and open many files. macOS 
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 import textwrap
 
 import pytest
+
+from tests.children import run_python
 
 pytest.importorskip("pyspark")
 
@@ -37,7 +37,7 @@ DAEMON = """
 @pytest.mark.parametrize("before", ["", "del os.waitid"], ids=["Linux", "macOS"])
 def test_a_daemon_ends_when_its_last_worker_has_ended(before):
     program = textwrap.dedent(DAEMON).replace("{before}", before if hasattr(os, "waitid") else "")
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
+    done = run_python(program, timeout=60, check=False)
     assert (done.returncode, done.stderr) == (0, "")
 
 
@@ -64,5 +64,5 @@ PORTS = """
 
 
 def test_kept_ports_leave_files_for_requests():
-    done = subprocess.run([sys.executable, "-c", textwrap.dedent(PORTS)], capture_output=True, text=True, timeout=60, check=False)
+    done = run_python(textwrap.dedent(PORTS), timeout=60, check=False)
     assert (done.stdout, done.stderr) == ("True\n", "")

@@ -6,8 +6,6 @@ import base64
 import builtins
 import json
 import pickle
-import subprocess
-import sys
 
 import pyarrow as pa
 import pytest
@@ -22,6 +20,7 @@ from pyspark_paimon.spark.wire.arrow_stream import decode_batches
 pytest.importorskip("pyspark", reason="the server side needs pyspark")
 
 from pyspark_paimon.spark.server import schema  # after the check for pyspark
+from tests.children import run_python
 
 OPTIONS = (rpc.QUESTION, rpc.COMMAND, rpc.SCAN, rpc.WRITE, rpc.HASHES)
 PARSERS = (rpc.parse_question, rpc.parse_command, rpc.parse_job, rpc.parse_scan, rpc.parse_hash_scan)
@@ -176,5 +175,5 @@ def test_our_modules_name_no_unpickler():
         "            if bad & {n.split('.')[0] for n in names} or called in {'eval', 'exec', 'compile', '__import__'}:\n"
         "                print(path.relative_to(root), node.lineno, names, called)\n"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    done = run_python(code)
     assert done.stdout == ""
