@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from fileindex.base.column_type import ColumnType
+from fileindex.format.int_range import check_size
 from fileindex.keys.group_by import GroupedColumn
 from fileindex.keys.stored import KeyEntries, key_entries
 from fileindex.rowset.roaring import SINGLETON_BYTES, rows_to_bitmap, serialize, serialize_groups
@@ -22,7 +23,6 @@ VERSION_1 = 1
 VERSION_2 = 2
 DEFAULT_BLOCK_SIZE = 16384
 
-_MAX_INT = 2**31 - 1
 _Ints: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]
 
 
@@ -72,8 +72,7 @@ def _value_sets(column: GroupedColumn, start: int) -> tuple[_Ints, _Ints, bytes]
     several = ~single
     shared = column.rows[np.repeat(several, counts)] if single.any() else column.rows
     data, bounds = serialize_groups(shared, np.concatenate([[0], np.cumsum(counts[several])]))
-    if start + len(data) > _MAX_INT:
-        raise OverflowError(f"a bitmap index of {start + len(data)} bytes exceeds 2 GiB")
+    check_size("a bitmap index", start + len(data))
     offsets[several] = start + bounds[:-1]
     lengths[several] = np.diff(bounds)
     return offsets, lengths, data.tobytes()
@@ -92,8 +91,7 @@ def _blocks(entries: KeyEntries, block_size: int) -> list[bytes | memoryview]:
         block = entries.data[int(entries.bounds[first]) : int(entries.bounds[last])]
         blocks += [struct.pack(">i", last - first), block]
         size += 4 + len(block)
-    if size > _MAX_INT:
-        raise OverflowError(f"a bitmap index with {size} bytes of keys exceeds 2 GiB")
+    check_size("the key section of a bitmap index", size)
     return [struct.pack(">i", len(directory) // 2), *directory, struct.pack(">i", size), *blocks]
 
 

@@ -21,6 +21,7 @@ from typing import Protocol, TypeAlias, TypeVar
 from pyroaring import BitMap
 
 from fileindex.base.errors import CorruptIndex
+from fileindex.format.int_range import MAX_INT, check_size
 from fileindex.rowset.roaring import bytes_in_memory, deserialize
 
 _MARK = b"crc32/1k"
@@ -100,7 +101,6 @@ CONTAINER_MAGIC = 1493475289347502
 CONTAINER_VERSION = 1
 _FIXED = struct.Struct(">qii")
 _MAX_UTF = 65535
-_MAX_INT = 2**31 - 1
 _ENTRY_IN_MEMORY = 300
 ROW_BLOCKS = "bloom-filter-blocks"
 """Our own index type (``format.row_blocks``)."""
@@ -186,11 +186,10 @@ def write_index_container(payloads: Sequence[StoredIndex], name: str | None = No
             if payload is None:
                 head += [type_name, struct.pack(">ii", -1, 0)]
                 continue
-            head += [type_name, struct.pack(">ii", min(start, _MAX_INT), len(payload))]
+            head += [type_name, struct.pack(">ii", min(start, MAX_INT), len(payload))]
             body.append(payload)
             start += len(payload)
-    if start > _MAX_INT:
-        raise OverflowError(f"an index container of {start} bytes exceeds 2 GiB")
+    check_size("an index container", start)
     header, content = b"".join(head), b"".join(body)
     return b"".join([header, struct.pack(">i", room), b"" if name is None else checksums_of(name, header, content), content])
 

@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from fileindex.base.column_type import STRINGS, ColumnType, Kind
+from fileindex.format.int_range import MAX_INT, check_size
 from fileindex.keys.fixed import key_width
 from fileindex.keys.group_by import GroupedColumn
 from fileindex.keys.stored import KeyEntries, key_entries
@@ -21,7 +22,6 @@ from fileindex.rowset.flags import serialize_flags, serialize_slices
 RANGE_BITMAP_VERSION = 1
 DEFAULT_CHUNK_SIZE = 16384
 
-_MAX_INT = 2**31 - 1
 _SMALL = frozenset({Kind.BOOLEAN, Kind.TINYINT, Kind.SMALLINT})
 _Ints: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]
 
@@ -51,11 +51,10 @@ def write_range_bitmap(column: GroupedColumn, column_type: ColumnType, *, chunk_
     121
     """
     keys = key_entries(column.keys, column_type)
-    room = default_chunk_size(column_type) if chunk_size is None else min(chunk_size, _MAX_INT)
+    room = default_chunk_size(column_type) if chunk_size is None else min(chunk_size, MAX_INT)
     dictionary = _text_dictionary(keys, room) if column_type.kind in STRINGS else _fixed_dictionary(keys, key_width(column_type), room)
     bounds = [bytes(keys.key(0)), bytes(keys.key(len(keys) - 1))] if len(keys) else []
-    if len(dictionary) > _MAX_INT:
-        raise OverflowError(f"a range-bitmap dictionary of {len(dictionary)} bytes exceeds 2 GiB")
+    check_size("a range-bitmap dictionary", len(dictionary))
     header = struct.pack(">bii", RANGE_BITMAP_VERSION, column.row_count, len(keys)) + b"".join(bounds) + struct.pack(">i", len(dictionary))
     return b"".join([struct.pack(">i", len(header)), header, dictionary, _slices(column, len(keys))])
 
@@ -112,8 +111,7 @@ def _text_dictionary(keys: KeyEntries, room: int) -> bytes:
         areas += [text_offsets, texts]
         header_at += 1 + len(key) + len(tail)
         area_at += len(text_offsets) + len(texts)
-    if max(header_at, area_at) > _MAX_INT:
-        raise OverflowError(f"a range-bitmap dictionary of {header_at + area_at} bytes exceeds 2 GiB")
+    check_size("a part of a range-bitmap dictionary", max(header_at, area_at))
     return _dictionary(np.array(offsets, dtype=">i4").tobytes(), b"".join(headers), b"".join(areas))
 
 
@@ -136,8 +134,7 @@ def _slices(column: GroupedColumn, cardinality: int) -> bytes:
     existence = serialize_flags(column.present)
     lengths = np.array([len(data) for data in slices], dtype=np.int64)
     offsets = np.cumsum(lengths) - lengths
-    if int(offsets[-1]) > _MAX_INT:
-        raise OverflowError("the bit slices of a range-bitmap exceed 2 GiB")
+    check_size("the bit slices of a range-bitmap", int(offsets[-1]))
     indexes = np.stack([offsets, lengths], axis=1).astype(">i4").tobytes()
     head = struct.pack(">ibbii", 10 + len(indexes), RANGE_BITMAP_VERSION, len(slices), len(existence), len(indexes))
     return b"".join([head, indexes, existence, *slices])

@@ -24,6 +24,7 @@ from fileindex.format.bloom_filter import (
 )
 from fileindex.format.bsi import BsiReader, write_bsi
 from fileindex.format.container import NGRAMS, ROW_BLOCKS, Payload
+from fileindex.format.int_range import MAX_INT
 from fileindex.format.ngram_filter import MOST_FPP, NGRAM_SIZES, NgramFilterReader, builder_of
 from fileindex.format.range_bitmap_reader import RangeBitmapReader
 from fileindex.format.range_bitmap_writer import write_range_bitmap
@@ -209,7 +210,7 @@ def _bloom(column_type: ColumnType, options: Mapping[str, str]) -> HashingBuilde
 def _bitmap(column: GroupedColumn, column_type: ColumnType, options: Mapping[str, str]) -> bytes:
     version = _version(options.get("version", str(VERSION_2)), "version")
     block_size = parse_memory_size(options.get("index-block-size", str(DEFAULT_BLOCK_SIZE)), "index-block-size")
-    return write_bitmap(column, column_type, version=version, block_size=min(block_size, 2**31 - 1))
+    return write_bitmap(column, column_type, version=version, block_size=min(block_size, MAX_INT))
 
 
 def _bsi(column: GroupedColumn, _type: ColumnType, _options: Mapping[str, str]) -> bytes:

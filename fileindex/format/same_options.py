@@ -23,13 +23,13 @@ from fileindex.format.bitmap_writer import DEFAULT_BLOCK_SIZE, VERSION_1, VERSIO
 from fileindex.format.bloom_filter import DEFAULT_FPP, DEFAULT_ITEMS, BloomSize
 from fileindex.format.bsi import BSI_VERSION
 from fileindex.format.container import NGRAMS, ROW_BLOCKS, Payload
+from fileindex.format.int_range import MAX_INT
 from fileindex.format.ngram_filter import NgramFilterReader, builder_of
 from fileindex.format.range_bitmap_writer import RANGE_BITMAP_VERSION as RANGE_VERSION
 from fileindex.format.range_bitmap_writer import default_chunk_size
 from fileindex.format.row_blocks import RowBlocksReader
 from fileindex.keys.fixed import key_width
 
-_MAX_INT = 2**31 - 1
 _EMPTY_FOR_NULLS = "range-bitmap"
 
 
@@ -111,7 +111,7 @@ def _bitmap(payload: Payload, column_type: ColumnType, options: Mapping[str, str
         return False
     if version == VERSION_1:
         return True
-    room = min(parse_memory_size(options.get("index-block-size", str(DEFAULT_BLOCK_SIZE)), "index-block-size"), _MAX_INT)
+    room = min(parse_memory_size(options.get("index-block-size", str(DEFAULT_BLOCK_SIZE)), "index-block-size"), MAX_INT)
     return _are_full(_blocks(payload, 18 if has_null else 10, column_type), room)
 
 
@@ -166,7 +166,7 @@ def _range_bitmap(payload: Payload, column_type: ColumnType, options: Mapping[st
     if (version, row_count) != (RANGE_VERSION, rows) or not 0 <= values <= rows:
         return False
     text = options.get("chunk-size")
-    room = default_chunk_size(column_type) if text is None else min(parse_memory_size(text, "chunk-size"), _MAX_INT)
+    room = default_chunk_size(column_type) if text is None else min(parse_memory_size(text, "chunk-size"), MAX_INT)
     dictionary = 4 + header_length
     _, _, count, offsets, _ = struct.unpack(">ibiii", payload.read(dictionary, 17))
     chunks = list(_chunks(_Bytes(payload, dictionary + 17 + offsets), count, column_type))

@@ -10,7 +10,7 @@ If they are not smaller, the version is in order and its ordering columns become
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -40,16 +40,17 @@ class PartialUpdate:
     Columns of ``keys`` are copied. Columns of ``groups`` follow the group's order. Others take their last non-null value.
 
     >>> rows = pa.table({"_SEQUENCE_NUMBER": [0, 1], "_VALUE_KIND": pa.array([0, 0], pa.int8()), "a": [1, None], "b": [None, 2]})
-    >>> PartialUpdate(keys=()).fold(rows, Sorted(np.array([0, 1]), np.array([0]))).to_pylist()
+    >>> engine = PartialUpdate((), (), {}, ignore_delete=False, remove_on_delete=False, remove_on_groups=frozenset())
+    >>> engine.fold(rows, Sorted(np.array([0, 1]), np.array([0]))).to_pylist()
     [{'_SEQUENCE_NUMBER': 1, '_VALUE_KIND': 0, 'a': 1, 'b': 2}]
     """
 
     keys: tuple[str, ...]
-    groups: tuple[SequenceGroup, ...] = ()
-    aggregates: Mapping[str, FieldAggregate] = field(default_factory=dict)
-    ignore_delete: bool = False
-    remove_on_delete: bool = False
-    remove_on_groups: frozenset[str] = frozenset()
+    groups: tuple[SequenceGroup, ...]
+    aggregates: Mapping[str, FieldAggregate]
+    ignore_delete: bool
+    remove_on_delete: bool
+    remove_on_groups: frozenset[str]
 
     @property
     def is_associative(self) -> bool:

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fileindex.base.column_type import ColumnType, Kind
+from fileindex.base.plain_value import is_plain
 from fileindex.predicate.evaluate_rows import mask
 from fileindex.predicate.tree import FALSE, ColumnRef, Compare, In, IsNull, Op, StartsWith
 from fileindex.predicate.unwiden import unwiden
@@ -16,6 +17,7 @@ from tests.fileindex.index_models import arrow_column, columns, leaves_on, liter
 A = ColumnRef("a")
 TINY, SMALL, INT, LONG = (ColumnType(kind) for kind in (Kind.TINYINT, Kind.SMALLINT, Kind.INT, Kind.BIGINT))
 NARROW, WIDE = (ColumnType(Kind.DECIMAL, precision=precision, scale=2) for precision in (5, 20))
+WIDTHS = {TINY: 1, SMALL: 2, INT: 4, LONG: 8}
 WIDENED = [(TINY, SMALL), (TINY, LONG), (SMALL, INT), (INT, LONG), (INT, INT), (NARROW, WIDE)]
 
 
@@ -51,6 +53,13 @@ def test_numbers_beyond_the_old_type_decide_for_all_values():
 )
 def test_of_other_changes_nothing_is_said(read, file):
     assert unwiden(IsNull(A), read, file) is None
+
+
+@pytest.mark.parametrize("read", [TINY, SMALL, INT, LONG], ids=type_name)
+@pytest.mark.parametrize("file", [TINY, SMALL, INT, LONG], ids=type_name)
+def test_only_types_that_hold_all_numbers_of_the_file_are_wider(read, file):
+    holds = all(is_plain(number, read) for number in (-(2 ** (8 * WIDTHS[file] - 1)), 2 ** (8 * WIDTHS[file] - 1) - 1))
+    assert (unwiden(IsNull(A), read, file) is not None) == holds
 
 
 def test_a_prefix_is_nothing_to_ask_of_numbers():

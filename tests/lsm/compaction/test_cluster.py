@@ -16,6 +16,7 @@ from lsm.compaction.cluster import Clustering, Quantiles, bits_per_column, hilbe
 from lsm.write.bucket_writer import WriteJob
 from lsm.write.table_write import TableWrite
 from manifest.entry.data_file import FileKind
+from manifest.io.errors import UnsupportedTable
 from manifest.snapshot.snapshot import CommitKind
 from manifest.store import FileStore
 from tests.lsm.small_tables import scan
@@ -152,6 +153,19 @@ def test_a_failing_sort_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setattr(module, "row_writer", broken)
     with pytest.raises(ZeroDivisionError):
         cluster(store, "a")
+    assert data_files(store) == before
+
+
+@pytest.mark.parametrize("option", ["row_tracking__enabled", "data_evolution__enabled"])
+def test_rows_with_ids_are_not_sorted_anew(tmp_path: Path, option: str) -> None:
+    store = make(tmp_path / "t", DDL, **{"row_tracking__enabled": "true", option: "true"})
+    write(store, sample(9, 1))
+    before = data_files(store)
+    with (
+        TableWrite(store, WriteJob(write_only=True)) as job,
+        pytest.raises(UnsupportedTable, match=r"(row-tracking|data-evolution)\.enabled"),
+    ):
+        job.cluster(store.partition.encode(()), 0, Clustering(("a",)))
     assert data_files(store) == before
 
 

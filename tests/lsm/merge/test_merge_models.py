@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from decimal import Decimal
 from typing import Any
 
@@ -299,6 +300,24 @@ def test_what_is_retracted_from_nothing_merges_nothing(kinds: tuple[str, ...], a
         options | {f"fields.rows.{name}": value for name, value in rules.items()},
     )
     check(model, [[(kind, place, {"k": 1, "rows": arrays[kind == "+I"]}) for place, kind in enumerate(kinds)]])
+
+
+@pytest.mark.parametrize("function", ["sum", "last_value"])
+@pytest.mark.parametrize("removes", [False, True], ids=["retracts", "removes"])
+def test_all_short_histories_of_a_group_are_the_models(function: str, *, removes: bool) -> None:
+    """Each history of up to three versions, in one fold: late ones, retracts, and ones before a removal."""
+    options = {"merge-engine": "partial-update", "fields.g.sequence-group": "p,q", "fields.p.aggregate-function": function}
+    options |= {"partial-update.remove-record-on-sequence-group": "g"} if removes else {}
+    versions = list(itertools.product(["+I", "-D"], [1, 2], [False, True]))
+    short = [history for length in (2, 3) for history in itertools.product(versions, repeat=length)]
+    keys = [
+        [
+            (kind, place, {"k": key, "g": group, **dict.fromkeys("pqu", 10**place if is_set else None)})
+            for place, (kind, group, is_set) in enumerate(history)
+        ]
+        for key, history in enumerate(short)
+    ]
+    check(Model({"k": "INT NOT NULL", **dict.fromkeys("gpqu", "INT")}, ("k",), options), keys)
 
 
 @pytest.mark.parametrize("product", [4, -4, 7, -(2**63), 2**63 - 1])

@@ -12,21 +12,24 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fileindex.base.column_type import ColumnType, Kind
+from fileindex.base.column_type import BINARIES, FLOATS, ColumnType, Kind
 from fileindex.base.errors import UnsupportedOption
+from fileindex.base.float_order import total_order_key
 from fileindex.base.thresholds import use_thresholds
 from fileindex.predicate.evaluate_rows import mask
 from fileindex.predicate.tree import ColumnRef, Compare, In, IsNull, Op, Predicate, StartsWith, all_of, any_of, negate
 from lsm.parquet.write.writer import ParquetFileWriter
 from manifest.io.file_io import LocalFileIO
 from manifest.options.core_options import CoreOptions
-from manifest.options.parquet_options import StatsMode, truncate_up
+from manifest.options.parquet_options import Keep, StatsMode, truncate_up
 from manifest.stats.collector import StatsCollector
-from manifest.stats.column_stats import ColumnBounds, SimpleStats, decode_bounds, may_match
-from manifest.types.data_type import from_arrow
+from manifest.stats.column_stats import ColumnBounds, PartitionType, SimpleStats, decode_bounds, may_match
+from manifest.types.data_type import DataType, from_arrow
 from tests.examples import some
+from tests.fileindex.index_models import ATOMIC_TYPES, arrow_column, columns, type_name
 
 X = ColumnRef("x")
+PQ = (ColumnRef("p"), ColumnRef("q"))
 
 
 def collect(table: pa.Table, path: Path, **options: str) -> tuple[dict[str, ColumnBounds], SimpleStats, tuple[str, ...] | None]:
@@ -124,6 +127,47 @@ def test_fine_timestamps_have_bounds_though_footers_have_none_as_those_beside_th
 def test_binaries_have_null_counts_only(tmp_path: Path) -> None:
     bounds, _, _ = collect(pa.table({"x": [b"\xff", None]}), tmp_path / "f")
     assert bounds["x"] == ColumnBounds(None, None, 1, 2)
+
+
+@pytest.mark.parametrize("column_type", [kind for kind in ATOMIC_TYPES if kind.kind not in BINARIES], ids=type_name)
+def test_bounds_of_rows_in_any_batches_are_those_of_all_rows(column_type: ColumnType) -> None:
+    @settings(max_examples=some(8), deadline=None)
+    @given(st.lists(columns(column_type, 4), min_size=2, max_size=4))
+    def check(batches: list[list[Any]]) -> None:
+        arrays = [arrow_column(values, column_type) for values in batches]
+        fields = from_arrow(pa.schema([("x", column_type.arrow)]))
+        collector = StatsCollector(fields, {"x": StatsMode(Keep.FULL)}, rows=True)
+        for array in arrays:
+            collector.update(pa.table({"x": array}))
+        stats, _ = collector.value_stats(None)
+        bounds = decode_bounds(stats, ("x",), [fields[0].type], sum(map(len, batches)))["x"]
+        every = [value for values in batches for value in values]
+        assert bounds.null_count == every.count(None)
+        for value in every:
+            if value is not None:
+                assert may_match(Compare(X, Op.EQ, value), lambda _: bounds, {"x": column_type})
+        ends = [value for value in every if value is not None]
+        if ends and not any(value != value for value in ends):  # noqa: PLR0124  # NaN
+            low, high = min(ends, key=total_order_key), max(ends, key=total_order_key)
+            zeros = (low or -0.0, high or 0.0) if column_type.kind in FLOATS else (low, high)
+            assert repr((bounds.min, bounds.max)) == repr(zeros)
+
+    check()
+
+
+@given(st.lists(st.tuples(st.none() | st.integers(-2, 2), st.none() | st.sampled_from(["", "a", "b"])), max_size=6))
+def test_statistics_of_partitions_count_nulls_and_keep_each_partition(partitions: list[tuple[int | None, str | None]]) -> None:
+    partition = PartitionType(("p", "q"), (DataType(Kind.INT), DataType(Kind.VARCHAR, length=9)))
+    stats = partition.stats(map(partition.encode, partitions))
+    assert stats.null_counts == tuple([row[column] for row in partitions].count(None) for column in range(2))
+    values = [[row[column] for row in partitions if row[column] is not None] for column in range(2)]
+    assert [partition.decode(row) for row in (stats.min_values, stats.max_values)] == [
+        tuple(end(column, default=None) for column in values) for end in (min, max)
+    ]
+    for row in partitions:
+        leaves = [IsNull(name) if value is None else Compare(name, Op.EQ, value) for name, value in zip(PQ, row, strict=True)]
+        assert partition.may_hold(all_of(*leaves), stats, len(partitions), "manifest")
+        assert partition.spanning([partition.encode(row)])(stats, "manifest")
 
 
 @pytest.mark.parametrize(

@@ -81,9 +81,9 @@ def test_rows_move_by_update_delete_and_merge(tmp_path):
     assert len(found(table)) == 5
 
 
-def assigned(store, commit_id, *values):
+def assigned(store, commit_id, *values, kinds=None):
     with TableWrite(store, WriteJob(commit_id=commit_id)) as write:
-        write.write(rows(*values))
+        write.write(rows(*values), kinds=kinds and pa.array(kinds, pa.int8()))
         return write.prepare_commit()
 
 
@@ -108,6 +108,17 @@ def test_two_writers_that_move_a_key_are_one_after_the_other(engine, tmp_path):
     }[engine]
     assert tuple((row["day"], row["v"], row["w"]) for row in (one, two)) == expected
     assert table.fsck(depth="deep").problems == ()
+
+
+def test_a_late_writer_whose_files_have_deletes_and_rows_moves_both_keys(tmp_path):
+    table = made(tmp_path / "t")
+    table.write(rows((1, "a", 1, 5, "x"), (2, "a", 2, 5, "x"), (4, "a", 1, 5, "x")))
+    store = FileStore.open(str(tmp_path / "t"))
+    late = assigned(store, "late", (1, "a", 2, 7, "late"), (2, "a", 1, 8, "late"), (4, "a", 1, 5, "x"), kinds=[0, 0, 3])
+    assert {file.delete_row_count < file.row_count for message in late for file in message.new_files} == {True}
+    table.write(rows((3, "a", 3, 9, "early")))
+    FileStoreCommit(store, "late").commit(rebucket(store, late, "late"))
+    assert {row["id"]: (row["day"], row["v"]) for row in found(table).values()} == {1: (2, 7), 2: (1, 8), 3: (3, 9)}
 
 
 def test_rows_that_joined_a_key_which_is_gone_are_not_guessed(tmp_path):
