@@ -16,9 +16,8 @@ from pathlib import Path
 import pytest
 
 from tests.children import run_python
+from tests.source_tree import MODULES, ROOMS, ROOT, source
 
-ROOT = Path(__file__).parent.parent
-ROOMS = ("fileindex", "manifest", "lsm", "pyspark_paimon")
 FLOORS = {
     "fileindex": ("base siblings", "variant", "expression", "keys rowset", "predicate .", "format", "build query", "verify"),
     "manifest": (
@@ -71,12 +70,9 @@ FLOOR_OF = {
     for floor, names in enumerate(FLOORS[room])
     for name in names.split()
 }
-MODULES = {
-    (".".join(path.parts[:-1]) if path.name == "__init__.py" else ".".join(path.with_suffix("").parts)): path
-    for path in sorted(found.relative_to(ROOT) for room in ROOMS for found in (ROOT / room).rglob("*.py"))
-}
-FOLDERS = sorted({path.parent for path in MODULES.values()})
-NAMES = sorted(MODULES)
+PATHS = {".".join(path.parts[:-1]) if path.name == "__init__.py" else ".".join(path.with_suffix("").parts): path for path in MODULES}
+"""Modules by the names that imports use."""
+FOLDERS = sorted({path.parent for path in MODULES})
 
 
 def unit_of(path: Path) -> str:
@@ -84,32 +80,70 @@ def unit_of(path: Path) -> str:
     return path.parent.as_posix() if len(path.parts) > 2 or path.name == "__init__.py" else path.with_suffix("").as_posix()
 
 
-def imported(name: str) -> set[str]:
-    """The product's modules that a module names in an import, wherever it stands."""
-    found: set[str] = set()
-    for node in ast.walk(ast.parse((ROOT / MODULES[name]).read_text())):
-        if isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, "imports are absolute"
-            found |= {f"{node.module}.{alias.name}" for alias in node.names} | {str(node.module)}
-    packages = {name for name, path in MODULES.items() if path.name == "__init__.py"}
-    named = {target for target in found if target in MODULES and target != name}
-    return {target for target in named if target not in packages or not any(other.startswith(f"{target}.") for other in named)}
+class Facts:
+    """What a module imports, defines and lists as its public names."""
+
+    def __init__(self, path: Path) -> None:
+        tree = ast.parse(source(path))
+        self.imports: set[str] = set()
+        """Names in imports, wherever these stand: modules, and what is taken from them."""
+        self.modules: set[str] = set()
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Import):
+                self.modules |= {alias.name for alias in node.names}
+            elif isinstance(node, ast.ImportFrom):
+                assert node.level == 0, "imports are absolute"
+                self.modules.add(str(node.module))
+                self.imports |= {f"{node.module}.{alias.name}" for alias in node.names}
+        self.imports |= self.modules
+        self.defined = defined(tree)
+        lists = [node for node in tree.body if isinstance(node, ast.Assign) and [ast.unparse(t) for t in node.targets] == ["__all__"]]
+        self.public = [set(ast.literal_eval(node.value)) for node in lists] if path.name not in {"__init__.py", "__main__.py"} else None
+        self.doc = ast.get_docstring(tree)
 
 
-EDGES = {name: imported(name) for name in NAMES}
+def defined(tree: ast.Module) -> set[str]:
+    names: set[str] = set()
+    for node in tree.body:
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            names.add(node.name)
+        elif isinstance(node, ast.Assign | ast.AnnAssign):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            names |= {leaf.id for target in targets for leaf in ast.walk(target) if isinstance(leaf, ast.Name)}
+    return names
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_a_module_imports_only_floors_below_its_own(name: str) -> None:
-    own = unit_of(MODULES[name])
-    above = {target for target in EDGES[name] if (unit := unit_of(MODULES[target])) != own and FLOOR_OF[unit] >= FLOOR_OF[own]}
-    assert not above
+@pytest.fixture(scope="module")
+def facts() -> dict[str, Facts]:
+    """The facts of each module, by its name: it is parsed once, and no tree remains."""
+    return {name: Facts(path) for name, path in PATHS.items()}
 
 
-def test_no_modules_import_each_other_in_a_circle() -> None:
-    left = {name: set(targets) for name, targets in EDGES.items()}
+@pytest.fixture(scope="module")
+def edges(facts: dict[str, Facts]) -> dict[str, set[str]]:
+    """The product's modules that each of them imports."""
+    packages = {name for name, path in PATHS.items() if path.name == "__init__.py"}
+    graph = {}
+    for name, module in facts.items():
+        named = {target for target in module.imports if target in PATHS and target != name}
+        graph[name] = {target for target in named if target not in packages or not any(other.startswith(f"{target}.") for other in named)}
+    return graph
+
+
+def test_a_module_imports_only_floors_below_its_own(edges: dict[str, set[str]]) -> None:
+    unit = {name: unit_of(path) for name, path in PATHS.items()}
+    upwards = [
+        (name, target)
+        for name, targets in edges.items()
+        for target in targets
+        if unit[target] != unit[name] and FLOOR_OF[unit[target]] >= FLOOR_OF[unit[name]]
+    ]
+    assert upwards == []
+    assert sum(map(len, edges.values())) > 2000
+
+
+def test_no_modules_import_each_other_in_a_circle(edges: dict[str, set[str]]) -> None:
+    left = {name: set(targets) for name, targets in edges.items()}
     while True:
         free = {name for name, targets in left.items() if not targets & left.keys()}
         if not free:
@@ -121,49 +155,34 @@ def test_no_modules_import_each_other_in_a_circle() -> None:
 def test_the_floors_name_every_folder_once() -> None:
     named = [f"{room}/{name}" for room in ROOMS for floor in FLOORS[room] for name in floor.split()]
     assert not [name for name, times in Counter(named).items() if times > 1]
-    assert set(FLOOR_OF) == {unit_of(path) for path in MODULES.values()}
+    assert set(FLOOR_OF) == {unit_of(path) for path in MODULES}
 
 
-@pytest.mark.parametrize("folder", FOLDERS, ids=str)
-def test_a_folder_says_what_it_contains(folder: Path) -> None:
-    inside = [path for path in MODULES.values() if path.parent == folder and path.name != "__init__.py"]
-    text = (ROOT / folder / "__init__.py").read_text()
-    doc = ast.get_docstring(ast.parse(text))
-    assert doc
-    if len(folder.parts) > 1:
-        stems = {path.stem for path in inside}
-        code = "\n".join((ROOT / path).read_text() for path in inside) + text
-        public = re.findall(r"``(\w+)``", doc.rpartition("Public:")[2])
-        assert public, "the paragraph ends with the folder's public names"
-        missing = [name for name in public if name not in stems and not re.search(rf"(?m)^(class|def) {name}\b|^{name}\b", code)]
-        assert not missing
+def test_a_folder_says_what_it_contains(facts: dict[str, Facts]) -> None:
+    for folder in FOLDERS:
+        doc = facts[".".join(folder.parts)].doc
+        assert doc, folder
+        if len(folder.parts) > 1:
+            inside = [path for path in MODULES if path.parent == folder]
+            stems = {path.stem for path in inside if path.name != "__init__.py"}
+            code = "\n".join(map(source, inside))
+            public = re.findall(r"``(\w+)``", doc.rpartition("Public:")[2])
+            assert public, f"{folder}: the paragraph ends with the folder's public names"
+            missing = [name for name in public if name not in stems and not re.search(rf"(?m)^(class|def) {name}\b|^{name}\b", code)]
+            assert not missing, folder
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if MODULES[name].name not in {"__init__.py", "__main__.py"}])
-def test_a_module_lists_its_public_names_and_no_others(name: str) -> None:
-    tree = ast.parse((ROOT / MODULES[name]).read_text())
-    lists = [node for node in tree.body if isinstance(node, ast.Assign) and [ast.unparse(t) for t in node.targets] == ["__all__"]]
-    assert len(lists) == 1
-    assert set(ast.literal_eval(lists[0].value)) <= defined(tree)
+def test_a_module_lists_its_public_names_and_no_others(facts: dict[str, Facts]) -> None:
+    listed = {name: module for name, module in facts.items() if module.public is not None}
+    assert [name for name, module in listed.items() if len(module.public or ()) != 1] == []
+    assert {name: unknown for name, module in listed.items() for names in module.public or () if (unknown := names - module.defined)} == {}
+    assert len(listed) > 500
 
 
-def defined(tree: ast.Module) -> set[str]:
-    found: set[str] = set()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.FunctionDef | ast.ClassDef) and node.col_offset == 0:
-            found.add(node.name)
-        elif isinstance(node, ast.Assign | ast.AnnAssign) and node.col_offset == 0:
-            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-            found |= {leaf.id for target in targets for leaf in ast.walk(target) if isinstance(leaf, ast.Name)}
-    return found
-
-
-@pytest.mark.parametrize("name", [name for name in NAMES if not name.startswith("pyspark_paimon")])
-def test_only_the_front_room_knows_spark(name: str) -> None:
-    tree = ast.parse((ROOT / MODULES[name]).read_text())
-    found = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
-    found |= {str(node.module) for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
-    assert not [target for target in found if target.split(".")[0] == "pyspark"]
+def test_only_the_front_room_knows_spark(facts: dict[str, Facts]) -> None:
+    below = {name: module for name, module in facts.items() if not name.startswith("pyspark_paimon")}
+    assert [name for name, module in below.items() if any(target.split(".")[0] == "pyspark" for target in module.modules)] == []
+    assert len(below) > 300
 
 
 @pytest.mark.parametrize("room", ROOMS)

@@ -3,25 +3,12 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
-import pytest
-
 from manifest.options import merge_engine
 from manifest.options.merge_engine import ENGINES
-
-ROOT = Path(__file__).parent.parent
-MODULES = sorted(
-    path.relative_to(ROOT) for room in ("fileindex", "manifest", "lsm", "pyspark_paimon") for path in (ROOT / room).rglob("*.py")
-)
-
-
-@cache
-def parsed(path: Path) -> ast.Module:
-    """The syntax tree of a module."""
-    return ast.parse((ROOT / path).read_text())
+from tests.source_tree import MODULES, mentioning, parsed
 
 
 @cache
@@ -33,33 +20,26 @@ def mentioned(path: Path) -> set[str]:
     return found | {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
 
 
-@pytest.fixture(scope="module", autouse=True)
-def _forgotten() -> Iterator[None]:
-    """Trees of all modules are a million objects: while they are held, each collection of garbage looks at them."""
-    yield
-    parsed.cache_clear()
-    mentioned.cache_clear()
-
-
 def test_merge_engines_are_told_by_their_traits_not_by_their_names() -> None:
     constants = {name for name, value in vars(merge_engine).items() if value in ENGINES}
     assert len(constants) == len(ENGINES)
-    looking = {str(path) for path in MODULES if mentioned(path) & {*ENGINES, *constants}}
+    looking = {str(path) for path in mentioning(*ENGINES, *constants) if mentioned(path) & {*ENGINES, *constants}}
     assert looking == {
         "manifest/options/merge_engine.py",  # the names and their traits
         "manifest/options/core_options.py",  # the default
         "manifest/schema/merge_options.py",  # the options of each
         "lsm/merge/function.py",  # the function of each
     }
-    asking = {str(path) for path in MODULES if "merge_engine" in mentioned(path)}
+    asking = {str(path) for path in mentioning("merge_engine") if "merge_engine" in mentioned(path)}
     assert asking <= looking
 
 
 def test_only_one_module_puts_floats_in_order() -> None:
     """NaN as the greatest value: who compares asks ``fileindex.base.float_order``; others may look at NaN to store or show it."""
-    turning = {str(path) for path in MODULES if "copysign" in mentioned(path)}
+    turning = {str(path) for path in mentioning("copysign") if "copysign" in mentioned(path)}
     assert turning == {"fileindex/base/float_order.py"}
-    keyed = {str(path) for path in MODULES if {"total_order_key", "spark_order_key", "total_order", "spark_order"} & defined(path)}
+    orders = {"total_order_key", "spark_order_key", "total_order", "spark_order"}
+    keyed = {str(path) for path in mentioning(*orders) if orders & defined(path)}
     assert keyed == {"fileindex/base/float_order.py"}
 
 
@@ -81,7 +61,7 @@ def test_parquets_metadata_is_read_by_the_names_of_its_fields() -> None:
 def test_only_one_loop_cuts_a_stream_of_batches_at_a_limit() -> None:
     counting = {
         str(path)
-        for path in MODULES
+        for path in mentioning("-=")
         for node in ast.walk(parsed(path))
         if isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Sub) and "num_rows" in ast.unparse(node.value)
     }
@@ -100,16 +80,16 @@ def test_overwrites_and_the_counts_of_compactions_are_the_same_locally_and_on_sp
         },
     }
     for name, expected in homes.items():
-        assert {str(path) for path in MODULES if name in mentioned(path)} == expected, name
+        assert {str(path) for path in mentioning(name) if name in mentioned(path)} == expected, name
     overwriting = {
         str(path)
-        for path in MODULES
+        for path in mentioning(".overwrite(")
         for node in ast.walk(parsed(path))
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "overwrite"
     }
     copying = {"lsm/commit/restore.py", "lsm/commit/rescale.py"}  # the table's own rows, of no partitions that anybody named
     assert overwriting == {"manifest/commit/file_store_commit.py", "pyspark_paimon/jobs/counting.py", *copying}
-    counting = {str(path) for path in MODULES if {"compaction_files", "compact_before"} <= mentioned(path)}
+    counting = {str(path) for path in mentioning("compaction_files") if {"compaction_files", "compact_before"} <= mentioned(path)}
     assert counting == {"manifest/commit/message.py", "pyspark_paimon/jobs/counting.py"}
 
 
@@ -117,7 +97,7 @@ def test_one_loop_meets_the_conflicts_of_commits() -> None:
     """What an operation does after a lost race is decided by ``Transaction``; Spark's client asks first whether it was lost."""
     catching = {
         str(path)
-        for path in MODULES
+        for path in mentioning("CommitConflict")
         for node in ast.walk(parsed(path))
         if isinstance(node, ast.ExceptHandler) and node.type is not None and "CommitConflict" in ast.unparse(node.type)
     }
@@ -135,7 +115,7 @@ PROCESS_WIDE = {
 def test_one_module_changes_settings_of_the_process() -> None:
     """Garbage collector, forks, threads and environment: the reason of each change stands in ``process.py``."""
     changing = set()
-    for path in MODULES:
+    for path in mentioning("os.environ", *(f"{owner}.{name}" for owner, names in PROCESS_WIDE.items() for name in names)):
         for node in ast.walk(parsed(path)):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
                 owner = ast.unparse(node.func.value)

@@ -24,8 +24,8 @@ from manifest.store import FileStore
 from pyspark_paimon import Table
 from tests.iceberg_files import latest_metadata
 from tests.manifest.storage.test_allowed_roots import WAYS
+from tests.source_tree import mentioning, parsed
 
-ROOT = Path(__file__).parent.parent.parent.parent
 READS = {
     *("read", "read_many", "read_range", "size", "identity", "exists", "is_directory", "list"),
     *("open_input", "open_ranges", "sync", "lock", "fair_lock", "local_path"),
@@ -329,21 +329,20 @@ NO_FILES = {"clause", "vectors", "self.vectors", "state", "rows", "self.failed",
 
 
 def _deletions() -> Iterator[tuple[str, int, str]]:
-    for room in ("fileindex", "manifest", "lsm", "pyspark_paimon"):
-        for path in sorted((ROOT / room).rglob("*.py")):
-            name = str(path.relative_to(ROOT))
-            for node in ast.walk(ast.parse(path.read_text())):
-                if isinstance(node, ast.Attribute) and node.attr in DELETIONS:
-                    yield name, node.lineno, ast.unparse(node.value)
+    for path in mentioning(*(f".{name}" for name in DELETIONS)):
+        for node in ast.walk(parsed(path)):
+            if isinstance(node, ast.Attribute) and node.attr in DELETIONS:
+                yield str(path), node.lineno, ast.unparse(node.value)
 
 
 def test_every_deletion_goes_through_the_storage_of_a_store() -> None:
+    deletions = list(_deletions())
     others = [
         f"{name}:{line}: {receiver}"
-        for name, line, receiver in _deletions()
+        for name, line, receiver in deletions
         if not any(name.startswith(module) for module in OUTSIDE_OF_TABLES)
         and receiver not in NO_FILES
         and not any(receiver == owner or receiver.endswith(f".{owner}") for owner in OWNERS)
     ]
     assert others == []
-    assert len(list(_deletions())) > 80
+    assert len(deletions) > 80
