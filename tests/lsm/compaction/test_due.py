@@ -44,7 +44,7 @@ def buckets(store: FileStore, *, added: int = 0) -> set[tuple[bytes, int]]:
 
 
 @pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
-@settings(deadline=None, max_examples=some(6), suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(deadline=None, max_examples=some(3), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(writes=st.lists(st.tuples(st.lists(st.integers(0, 9), min_size=1, max_size=4, unique=True), st.booleans()), min_size=1, max_size=6))
 def test_a_bucket_that_the_strategy_compacts_is_due(
     tmp_path_factory: pytest.TempPathFactory, options: dict[str, str], writes: list[tuple[list[int], bool]]

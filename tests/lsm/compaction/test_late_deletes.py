@@ -13,6 +13,7 @@ from fileindex.base.errors import UnsupportedOption
 from fileindex.base.thresholds import Thresholds, use_thresholds
 from lsm.write.table_write import _WARNED
 from pyspark_paimon import Table
+from tests.examples import some
 from tests.tiny import tiny_options
 
 ORDERED = {"bucket": "1", "sequence.field": "ts"}
@@ -47,7 +48,6 @@ def deleted(table: Table) -> list[int]:
     return sorted(table.files()["delete_row_count"].to_pylist())
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("seed", range(2))
 @pytest.mark.sampled(5)
@@ -57,11 +57,11 @@ def test_shuffled_events_leave_the_newest_of_each_key(tmp_path: Path, layout: st
     descending = layout == "descending"
     with use_thresholds(Thresholds.tiny()):
         table = keyed(tmp_path / "t", **tiny_options(LAYOUTS[layout]))
-        events = [event(rng.randrange(25), 1 + at // 2, at, rng.choice(["+I", "+I", "-D"])) for at in range(200)]
+        events = [event(rng.randrange(25), 1 + at // 2, at, rng.choice(["+I", "+I", "-D"])) for at in range(some(40))]
         rng.shuffle(events)
         seen: list[dict[str, Any]] = []
         while events:
-            batch = [events.pop() for _ in range(min(len(events), rng.randrange(1, 40)))]
+            batch = [events.pop() for _ in range(min(len(events), rng.randrange(1, 20)))]
             table.write(batch)
             seen += batch
             if rng.random() < 0.6:
@@ -74,7 +74,7 @@ def test_shuffled_events_leave_the_newest_of_each_key(tmp_path: Path, layout: st
                 if each["id"] not in newest or order * each["ts"] >= order * newest[each["id"]]["ts"]:
                     newest[each["id"]] = each
             rows = {key: each["v"] for key, each in newest.items() if each["_row_kind"] == "+I"}
-            check(table, rows, rng.randrange(200))
+            check(table, rows, rng.randrange(40))
         assert table.fsck(depth="deep").problems == ()
 
 

@@ -30,6 +30,30 @@ def made(path: Path, commits: int, **options: str) -> Table:
     return table
 
 
+@pytest.fixture(scope="module")
+def long_histories(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Tables of 60 commits: ``compacted``, and with their ``changelogs``."""
+    home = tmp_path_factory.mktemp("histories")
+    made(home / "compacted", 60).compact(full=True)
+    made(home / "changelogs", 60, **{"changelog-producer": "input", "changelog.num-retained.min": "70", "changelog.num-retained.max": "80"})
+    return home
+
+
+@pytest.fixture(scope="module")
+def short_histories(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Tables of six commits: ``plain``, and ``tagged``, where the tag is older than the snapshots."""
+    home = tmp_path_factory.mktemp("histories")
+    made(home / "plain", 6)
+    table = made(home / "tagged", 6)
+    table.create_tag("old", 2)
+    table.expire_snapshots(retain_min=1, retain_max=2, older_than=FOREVER)
+    return home
+
+
+def copied(source: Path, path: Path) -> Table:
+    return Table.open(shutil.copytree(source, path))
+
+
 def keys(table: Table) -> list[int]:
     return sorted(Table.open(table.path).scan().to_arrow()["id"].to_pylist())
 
@@ -37,12 +61,9 @@ def keys(table: Table) -> list[int]:
 @pytest.mark.parametrize("tagged", [False, True])
 @pytest.mark.parametrize("number", range(1, 60, 3))
 @pytest.mark.sampled(3)
-def test_orphans_are_removed_beside_an_expiry(tmp_path, monkeypatch, number, tagged):
+def test_orphans_are_removed_beside_an_expiry(tmp_path, short_histories, monkeypatch, number, tagged):
     """Another process expires or deletes a tag before the ``number``-th read of a metadata file."""
-    table = made(tmp_path / "t", 6)
-    if tagged:
-        table.create_tag("old", 2)
-        table.expire_snapshots(retain_min=1, retain_max=2, older_than=FOREVER)
+    table = copied(short_histories / ("tagged" if tagged else "plain"), tmp_path / "t")
     orphan = tmp_path / "t/bucket-0/data-left.parquet"
     orphan.write_bytes(b"x")
     read, count = LocalFileIO.read, 0
@@ -136,13 +157,11 @@ def test_a_data_file_that_is_added_twice_is_found_by_readers(tmp_path):
             act(Table.open(tmp_path / "t"))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("at_once", [1, 7, 1000])
 @pytest.mark.parametrize("limit", [None, 10])
-def test_an_explicit_expiry_goes_to_its_end(tmp_path, set_thresholds, limit, at_once):
+def test_an_explicit_expiry_goes_to_its_end(tmp_path, long_histories, set_thresholds, limit, at_once):
     set_thresholds(expired_at_once=at_once)
-    table = made(tmp_path / "t", 60)
-    table.compact(full=True)
+    table = copied(long_histories / "compacted", tmp_path / "t")
     would = table.expire_snapshots(retain_min=1, retain_max=1, older_than=FOREVER, limit=limit, dry_run=True)
     done = table.expire_snapshots(retain_min=1, retain_max=1, older_than=FOREVER, limit=limit)
     assert (done.snapshots, done.data_files) == ((60, 60) if limit is None else (10, 0))
@@ -152,12 +171,10 @@ def test_an_explicit_expiry_goes_to_its_end(tmp_path, set_thresholds, limit, at_
     assert not table.fsck().problems
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("at_once", [1, 7, 1000])
-def test_an_explicit_expiry_of_changelogs_goes_to_its_end(tmp_path, set_thresholds, at_once):
+def test_an_explicit_expiry_of_changelogs_goes_to_its_end(tmp_path, long_histories, set_thresholds, at_once):
     set_thresholds(expired_at_once=at_once)
-    options = {"changelog-producer": "input", "changelog.num-retained.min": "70", "changelog.num-retained.max": "80"}
-    table = made(tmp_path / "t", 60, **options)
+    table = copied(long_histories / "changelogs", tmp_path / "t")
     table.expire_snapshots(retain_min=1, retain_max=1, older_than=FOREVER)
     assert len(list((tmp_path / "t/changelog").glob("changelog-*"))) == 59
     table.alter_options({"changelog.num-retained.min": "2", "changelog.num-retained.max": "3", "snapshot.num-retained.min": "1"})

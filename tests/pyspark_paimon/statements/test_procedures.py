@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -64,9 +65,11 @@ PAIMONS = [
 """The names of Paimon's procedures on Spark."""
 
 
-@pytest.fixture
-def catalog(tmp_path: Path) -> InProcess:
-    made = InProcess(tmp_path / "warehouse")
+@pytest.fixture(scope="module")
+def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A warehouse that no test changes."""
+    path = tmp_path_factory.mktemp("procedures") / "warehouse"
+    made = InProcess(path)
     made.create_database("db")
     made.create_database("other")
     for name in ("db.t", "db.u", "other.t"):
@@ -75,15 +78,21 @@ def catalog(tmp_path: Path) -> InProcess:
         )
         table.write([{"id": 1, "day": "2024-01-31"}])
         table.write([{"id": 2, "day": "2026-01-31"}])
-    return made
+    return path
+
+
+@pytest.fixture
+def catalog(warehouse: Path, tmp_path: Path) -> InProcess:
+    """A copy for the test alone."""
+    return InProcess(shutil.copytree(warehouse, tmp_path / "warehouse"))
 
 
 @pytest.mark.parametrize("name", PAIMONS)
-def test_each_of_paimons_procedures_is_there_or_refused_with_the_way(name: str, catalog: InProcess) -> None:
+def test_each_of_paimons_procedures_is_there_or_refused_with_the_way(name: str, warehouse: Path) -> None:
     assert (name in PROCEDURES) + (name in UNSUPPORTED) + (name in OF_CATALOGS) == 1
     if name in UNSUPPORTED:
         with pytest.raises(InvalidArgument, match=f"procedure '{name}' is not supported: "):
-            done(catalog, f"CALL sys.{name}(table => 'db.t')")
+            done(InProcess(warehouse), f"CALL sys.{name}(table => 'db.t')")
 
 
 @pytest.mark.parametrize("form", ["'one'", "tag => 'one'", "snapshot => 1", "version => '1'"])

@@ -191,15 +191,16 @@ def warehouse(tmp_path_factory) -> InProcess:
     return catalog
 
 
-def state(catalog: InProcess) -> object:
+@pytest.fixture(scope="module")
+def untouched(warehouse) -> list[str]:
+    return state(warehouse)
+
+
+def state(catalog: InProcess) -> list[str]:
     names = [f"{database}.{name}" for database in catalog.list_databases() for name in catalog.list_tables(database)]
     tables = [catalog.table(name) for name in names]
-    return (
-        catalog.list_databases(),
-        names,
-        [(t.table_schema, t.snapshots().num_rows, t.tags()) for t in tables],
-        dict(HELD.found),
-    )
+    histories = [(t.table_schema, t.snapshots().num_rows, t.tags()) for t in tables]
+    return [str(part) for part in (catalog.list_databases(), names, histories, HELD.found)]
 
 
 def places(text: str) -> list[int]:
@@ -210,8 +211,7 @@ def places(text: str) -> list[int]:
 
 
 @pytest.mark.parametrize("text", TEXTS)
-def test_words_that_do_not_belong_are_refused_and_nothing_is_changed(warehouse, text) -> None:
-    before = state(warehouse)
+def test_words_that_do_not_belong_are_refused_and_nothing_is_changed(warehouse, untouched, text) -> None:
     for junk in JUNK:
         for at in places(text):
             broken = f"{text[:at]} {junk} {text[at:]}"
@@ -224,8 +224,7 @@ def test_words_that_do_not_belong_are_refused_and_nothing_is_changed(warehouse, 
                     continue
                 done = handed
             pytest.fail(f"passed over: {broken}: {done}")
-    now = state(warehouse)
-    assert [str(part) for part in now] == [str(part) for part in before]
+    assert state(warehouse) == untouched
 
 
 def test_every_kind_of_statement_is_tried() -> None:
