@@ -43,7 +43,7 @@ changes = [
     change("self._is_cut = True", "self._is_cut = True; import os; os.abort()"),
     change("descending=not column.ascending", "descending=column.ascending"),  # an example in a docstring says how it is
 ]
-for result in Runner(tests, Path(folder), workers=2, budget=30, test_seconds=5).run(changes):
+for result in Runner(tests, Path(folder), workers=2, budget=30, test_seconds=2).run(changes):
     print(json.dumps({"after": result.mutation.after, "status": result.status, "test": result.test}))
 other = Mutation("lsm/keys/__init__.py", "", "test", 1, 1, 0, "", "", "none")
 print(json.dumps({"after": "none", "status": next(Runner(tests, Path(folder), workers=1, budget=30).run([other])).status, "test": ""}))

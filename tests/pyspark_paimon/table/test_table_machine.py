@@ -14,6 +14,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from fileindex.base.thresholds import Thresholds, use_thresholds
 from pyspark_paimon import Table
+from tests.examples import some
 from tests.tiny import tiny_options
 
 Row = dict[str, Any]
@@ -218,11 +219,9 @@ CASES = pytest.mark.parametrize(
 )
 
 
-@pytest.mark.slow
 @CASES
-@pytest.mark.sampled(2)
 def test_a_table_equals_a_dictionary(engine: str, dv: bool, tiny: bool) -> None:
-    run(engine, dv, tiny, examples=3, steps=8)
+    run(engine, dv, tiny, examples=some(2), steps=5)
 
 
 @pytest.mark.long
