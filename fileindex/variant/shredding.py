@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from fileindex.base.errors import CorruptVariant
 from fileindex.base.variant_type import VARIANT_ARROW, variant_array
@@ -90,11 +91,14 @@ class _RowKeys:
 
 def _group(array: Any, keys: Sequence[_RowKeys]) -> _Values:
     """Return the values of a struct of ``value`` and ``typed_value``."""
-    names = [field.name for field in array.type]
-    values: _Values = array.field("value").to_pylist() if "value" in names else [None] * len(array)
-    if TYPED not in names:
+    if not pa.types.is_struct(array.type):
+        raise CorruptVariant(f"a part of a shredded value has the type {array.type}, which is no group of value and {TYPED}")
+    # flatten() makes what lies below a null a null: Arrow leaves it undefined.
+    parts = dict(zip(array.type.names, array.flatten(), strict=True))
+    values: _Values = parts["value"].to_pylist() if "value" in parts else [None] * len(array)
+    if TYPED not in parts:
         return values
-    typed = array.field(TYPED)
+    typed = parts[TYPED]
     if pa.types.is_struct(typed.type):
         return _objects(typed, values, keys)
     if pa.types.is_list(typed.type) or pa.types.is_large_list(typed.type):
@@ -105,7 +109,7 @@ def _group(array: Any, keys: Sequence[_RowKeys]) -> _Values:
 
 
 def _objects(typed: Any, values: _Values, keys: Sequence[_RowKeys]) -> _Values:
-    members = [(field.name, _group(typed.field(at), keys)) for at, field in enumerate(typed.type)]
+    members = [(name, _group(part, keys)) for name, part in zip(typed.type.names, typed.flatten(), strict=True)]
     shredded = {name for name, _ in members}
     found = list(values)
     for row, there in enumerate(typed.is_valid().to_pylist()):
@@ -132,13 +136,13 @@ def _rest_of(value: bytes, keys: _RowKeys, shredded: set[str]) -> dict[str, tupl
 
 
 def _arrays(typed: Any, keys: Sequence[_RowKeys]) -> _Values:
-    offsets = np.asarray(typed.offsets).astype(np.int64)
-    first, last = int(offsets[0]), int(offsets[-1])
-    owners = np.repeat(np.arange(len(typed)), np.diff(offsets)).tolist()
-    elements = _group(typed.values.slice(first, last - first), [keys[owner] for owner in owners])
+    lengths = np.asarray(pc.fill_null(pc.list_value_length(typed), 0)).astype(np.int64)
+    ends = np.cumsum(lengths)
+    owners = np.repeat(np.arange(len(typed)), lengths).tolist()
+    elements = _group(typed.flatten(), [keys[owner] for owner in owners])  # without those of null lists
     found: _Values = []
     for row, there in enumerate(typed.is_valid().to_pylist()):
-        parts = elements[offsets[row] - first : offsets[row + 1] - first]
+        parts = elements[ends[row] - lengths[row] : ends[row]]
         if there and None in parts:
             raise CorruptVariant("a typed array has an element without a value")
         found.append(encode_array([part for part in parts if part is not None]) if there else None)

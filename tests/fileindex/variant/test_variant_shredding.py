@@ -82,6 +82,22 @@ def test_what_is_shredded_comes_back(values: list[Any], schema: Any) -> None:
     assert [... if row is None else decode(row["value"], row["metadata"]) for row in found.to_pylist()] == values
 
 
+def test_what_lies_below_a_null_part_is_not_read() -> None:
+    """Arrow leaves the children of a null undefined: here they contradict each other."""
+    inner = pa.StructArray.from_arrays([pa.array([b""]), pa.array([{"b": {"typed_value": 1}}])], ["value", "typed_value"])
+    metadata, value = encode([1]).metadata, encode([1]).value
+    parts = {
+        "object": pa.StructArray.from_arrays([inner], ["a"], mask=pa.array([True])),
+        "array": pa.ListArray.from_arrays(pa.array([0, 1], pa.int32()), inner, mask=pa.array([True])),
+    }
+    for name, null in parts.items():
+        member = pa.StructArray.from_arrays([pa.array([value]), null], ["value", "typed_value"])
+        typed = pa.StructArray.from_arrays([member], ["m"])
+        array = pa.StructArray.from_arrays([pa.array([metadata]), typed], ["metadata", "typed_value"])
+        (row,) = plain_variants(array).to_pylist()
+        assert decode(row["value"], row["metadata"]) == {"m": [1]}, name
+
+
 def test_typed_leaves_of_every_type() -> None:
     moment = datetime(2024, 1, 31, 12, 30, 0, 5)  # noqa: DTZ001
     leaves = {
@@ -128,3 +144,9 @@ MISSING = {"value": None, "typed_value": None}
 def test_parts_that_contradict_each_other_are_refused(schema: Any, parts: Any, reason: str) -> None:
     with pytest.raises(CorruptVariant, match=reason):
         plain_variants(pa.array([parts], arrow_of(schema, pa.field("metadata", pa.binary()))))
+
+
+@pytest.mark.parametrize("typed", [{"a": 1}, [1]], ids=["field", "element"])
+def test_a_part_that_is_no_group_is_refused(typed: Any) -> None:
+    with pytest.raises(CorruptVariant, match="has the type int64"):
+        plain_variants(pa.array([{"metadata": B.metadata, "value": None, "typed_value": typed}]))
