@@ -69,6 +69,7 @@ def race(path: Path, write: Write, commits: int) -> None:
     assert ids(path, "theirs") == acknowledged
 
 
+@pytest.mark.slow
 @feature(FEATURE, JAVA, TURNS)
 def test_commits_beside_java_are_not_lost(engine: Engine, tmp_path: Path) -> None:
     path = create(tmp_path)

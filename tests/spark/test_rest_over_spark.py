@@ -46,6 +46,7 @@ def found(table, where=None):
     return sorted(tuple(row.values()) for row in table.scan(where, columns=["id", "v"]).to_arrow().to_pylist())
 
 
+@pytest.mark.slow
 def test_rows_are_read_written_and_changed(spark, server, catalog):
     catalog.create_table("t", "id BIGINT, v STRING, p INT", primary_keys=["id", "p"], partition_keys=["p"], options={"bucket": "2"})
     table = catalog.table("t", spark)
@@ -130,6 +131,7 @@ def test_a_dropped_table_is_not_mistaken_for_its_successor(spark, catalog):
     assert catalog.table("t").scan().snapshot_id is None
 
 
+@pytest.mark.slow
 def test_statements_name_tables_of_the_catalog(spark, catalog):
     run = lambda text: sql(spark, text, catalog=catalog)  # noqa: E731
     run("CREATE TABLE orders (id BIGINT NOT NULL, v STRING, PRIMARY KEY (id) NOT ENFORCED) TBLPROPERTIES ('bucket' = '1')")
@@ -148,6 +150,7 @@ def test_statements_name_tables_of_the_catalog(spark, catalog):
     assert catalog.list_tables() == []
 
 
+@pytest.mark.slow
 def test_plain_readers_and_writers_open_the_path_and_streams_are_refused(spark, catalog, tmp_path):
     catalog.create_table("t", "id BIGINT, v STRING", primary_keys=["id"], options={"bucket": "1"})
     table = catalog.table("t", spark)
@@ -180,6 +183,7 @@ def test_the_token_is_in_no_plan_option_or_error(spark, server, catalog):
         Table.open(table.path, stranger)
 
 
+@pytest.mark.slow
 def test_each_process_fetches_lent_keys(spark, s3, warehouse, monkeypatch):
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         monkeypatch.delenv(name, raising=False)
@@ -196,6 +200,7 @@ def test_each_process_fetches_lent_keys(spark, s3, warehouse, monkeypatch):
         assert s3.options()["s3.secret-key"] not in json.dumps(sent)
 
 
+@pytest.mark.slow
 def test_views_are_made_read_and_dropped(spark, catalog):
     catalog.create_database("sales")
     run = lambda text: sql(spark, text, catalog=catalog)  # noqa: E731
@@ -243,6 +248,7 @@ def test_views_are_made_read_and_dropped(spark, catalog):
         rows("SELECT * FROM sales.small")
 
 
+@pytest.mark.slow
 def test_a_view_is_replaced_only_where_the_statement_says_so_and_the_new_one_is_valid(spark, server, catalog):
     run = lambda text: sql(spark, text, catalog=catalog)  # noqa: E731
     catalog.create_database("default")

@@ -13,6 +13,7 @@ from pyspark_paimon import Catalog, Table
 pytestmark = pytest.mark.timeout(600)  # the first test waits for the cluster and its client
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 @pytest.mark.parametrize("way", ["open", "create", "read", "write", "dots", "link", "branch", "sql"])
 def test_the_driver_refuses_a_table_elsewhere_by_its_path_alone(told, cluster, way):

@@ -31,6 +31,7 @@ def frame(spark, first: int, last: int, city: str):
     return spark.range(first, last, 1, 3).selectExpr("id", f"concat('{city}', id) AS city")
 
 
+@pytest.mark.slow
 def test_writes_of_dataframes_local_rows_and_processes_share_one_assignment(spark, tmp_path):
     path = tmp_path / "t"
     table = Table.create(path, DDL, primary_keys=["id"], options=SMALL, spark=spark)

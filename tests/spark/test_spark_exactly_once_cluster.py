@@ -58,6 +58,7 @@ def attempts(faults, point="files") -> set[tuple[int, int]]:
     return {(visit["task"], visit["attempt"]) for visit in faults.visits(point)}
 
 
+@pytest.mark.slow
 def test_a_task_that_fails_once_is_tried_again_and_only_its_second_files_count(remote, path, faults):
     faults.register(remote)
     faults.order("files", "raise")

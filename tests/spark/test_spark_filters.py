@@ -39,6 +39,7 @@ def ours(predicate) -> list[int]:
     return BATCH.column("id").filter(found).to_pylist()
 
 
+@pytest.mark.slow
 def test_every_condition_selects_the_rows_that_spark_selects(frame) -> None:
     from pyspark.sql import functions as F  # noqa: N812
 
@@ -54,6 +55,7 @@ def test_every_condition_selects_the_rows_that_spark_selects(frame) -> None:
     assert wrong == []
 
 
+@pytest.mark.slow
 def test_expressions_written_for_spark_mean_the_same(frame) -> None:
     from pyspark.sql import functions as F  # noqa: N812
 
@@ -64,6 +66,7 @@ def test_expressions_written_for_spark_mean_the_same(frame) -> None:
     assert [text for at, text in enumerate(texts) if sorted(theirs[at]) != ours(parse_filter(text, TYPES))] == []
 
 
+@pytest.mark.slow
 def test_every_value_is_the_one_that_spark_computes(frame) -> None:
     from pyspark.sql import functions as F  # noqa: N812
 
@@ -184,6 +187,7 @@ def test_a_pattern_matches_as_java_matches_it(spark) -> None:
     assert wrong == []
 
 
+@pytest.mark.slow
 def test_where_spark_fails_we_fail(frame) -> None:
     for text in FAILING:
         with pytest.raises(Exception, match=r"OVERFLOW|ZERO|CAST_INVALID|OUT_OF_RANGE|overflow|INVALID_ARRAY_INDEX"):

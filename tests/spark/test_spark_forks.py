@@ -142,6 +142,7 @@ def test_a_daemon_that_fails_says_why(forks):
         assert "PYTHON_WORKER_FACTORY_SOCK_DIR" in made.communicate(timeout=20)[1]
 
 
+@pytest.mark.slow
 def test_a_launcher_that_is_killed_while_it_asks_ends_no_fork_server(forks):
     with socket.socket(socket.AF_UNIX) as connection:
         connection.connect(str(Path(forks.python).with_name("socket")))

@@ -13,6 +13,7 @@ from pyspark_paimon import Table
 pytestmark = pytest.mark.spark
 
 
+@pytest.mark.slow
 def test_tasks_find_what_threads_find_and_name_it(spark, tmp_path):
     options = {"bucket": "4", "write-only": "true", "file-index.bitmap.columns": "n", "file-index.in-manifest-threshold": "1b"}
     here = Table.create(f"{tmp_path}/t", "id BIGINT, n INT, part STRING", ["id", "part"], ["part"], options)

@@ -75,6 +75,7 @@ def test_a_branch_is_read_by_sparks_own_reader(spark, tmp_path):
     assert content(Table.open(table.path, branch="dev")) == [1, 2]
 
 
+@pytest.mark.slow
 def test_history_names_operations_on_spark(spark, tmp_path):
     made = Table.create(tmp_path / "t", DDL, primary_keys=["id"], options={"bucket": "1"})
     table = Table.open(made.path, spark=spark)

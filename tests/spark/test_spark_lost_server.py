@@ -103,6 +103,7 @@ def _start(port: int) -> ConnectServer:
         time.sleep(0.5)
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 @pytest.mark.small
 def test_work_goes_on_in_a_new_session_after_the_server_was_killed(tmp_path, monkeypatch):

@@ -210,6 +210,7 @@ def test_new_values_reach_spark_unchanged(spark, tmp_path):
             table.update("id = 1", values=wrong)
 
 
+@pytest.mark.slow
 def test_fields_of_structs_are_set_and_no_value_changes_silently(spark, tmp_path):
     schema = "id BIGINT, d DOUBLE, n INT, c DECIMAL(10, 4), a ARRAY<INT>, s STRUCT<f FLOAT, d DECIMAL(6, 2), t STRING, l ARRAY<INT>>"
     table = Table.create(tmp_path / "t", schema, primary_keys=["id"], options={"bucket": "1"}, spark=spark)

@@ -30,6 +30,7 @@ def test_tasks_aggregate_and_take_back(spark, tmp_path):
             opened.delete("id = 1")
 
 
+@pytest.mark.slow
 def test_columns_are_set_whatever_folds_them(spark, tmp_path, set_thresholds):
     set_thresholds(fetched_merge_rows=-1)
     options = {"bucket": "1", "merge-engine": "partial-update", "fields.at.sequence-group": "n,c", "fields.n.aggregate-function": "sum"}

@@ -22,6 +22,7 @@ def rows(table: Table) -> list[tuple]:
     return sorted(tuple(row.values()) for row in Table.open(table.path).scan().to_arrow().to_pylist())
 
 
+@pytest.mark.slow
 def test_missing_columns_are_refused_null_or_kept(spark, tmp_path):
     table = make(spark, tmp_path)
     frame = spark.createDataFrame([(1, 5), (3, 6)], "id BIGINT, a INT")
@@ -47,6 +48,7 @@ def test_missing_columns_are_refused_null_or_kept(spark, tmp_path):
     assert rows(table) == [(1, 5, None), (3, 6, None), (9, None, "q")]
 
 
+@pytest.mark.slow
 def test_texts_in_updates(spark, tmp_path):
     table = make(spark, tmp_path)
     log = Table.create(tmp_path / "log", DDL, spark=spark)
@@ -69,6 +71,7 @@ def test_texts_in_updates(spark, tmp_path):
     assert rows(table)[1] == (2, 20, "U161"), "Spark computes functions that only it has"
 
 
+@pytest.mark.slow
 def test_new_columns_are_added_by_writes_and_streams(spark, tmp_path):
     table = make(spark, tmp_path)
     frame = spark.createDataFrame([(3, 5, "z", 1.5)], "id BIGINT, a INT, b STRING, c DOUBLE")
@@ -91,6 +94,7 @@ def test_new_columns_are_added_by_writes_and_streams(spark, tmp_path):
     assert rows(log) == rows(table)
 
 
+@pytest.mark.slow
 def test_a_write_creates_the_table_where_it_names_the_keys(spark, tmp_path):
     path = str(tmp_path / "new")
     frame = spark.createDataFrame([(1, "mon", 1.5), (2, "tue", None)], "id BIGINT, day STRING, x DOUBLE")
@@ -140,6 +144,7 @@ def test_keep_in_sequence_groups_and_aggregates(spark, tmp_path):
         log.write(spark.createDataFrame([(1, 3)], "id BIGINT, a INT"), missing="keep")
 
 
+@pytest.mark.slow
 def test_a_refused_write_leaves_the_schema_as_it_was(spark, tmp_path):
     table = Table.create(tmp_path / "t", "id BIGINT, s VARCHAR(3)", primary_keys=["id"], options={"bucket": "2"}, spark=spark)
     long = spark.createDataFrame([(1, "abcd", 5), (2, "ab", 6)], "id BIGINT, s STRING, fresh INT")

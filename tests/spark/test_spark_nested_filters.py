@@ -14,6 +14,7 @@ from tests.pyspark_paimon.table.test_nested_filters import FILTERS, KINDS, ROWS,
 pytestmark = pytest.mark.spark
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["append", "keyed"])
 def test_filters_on_parts_of_columns_hold_over_spark(spark, tmp_path, kind) -> None:
     from pyspark.sql import functions as F  # noqa: N812
@@ -51,6 +52,7 @@ def test_computed_columns_of_frames_are_those_of_arrow(spark, tmp_path) -> None:
     assert table.scan("id = 13", columns={"x": F.col("s.a") + 1}).to_arrow().to_pylist() == [{"x": 14}]
 
 
+@pytest.mark.slow
 def test_groups_over_spark_are_those_in_process(spark, tmp_path) -> None:
     made = Table.create(
         f"{tmp_path}/t",

@@ -115,6 +115,7 @@ def everything(spark, path, shape):
     table.remove_orphan_files()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "shape", ["fixed buckets", *(pytest.param(name, marks=pytest.mark.long) for name in SHAPES if name != "fixed buckets")]
 )

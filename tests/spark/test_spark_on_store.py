@@ -24,6 +24,7 @@ def session(spark, s3):
     made.client.release_session()  # to stop it would stop the embedded server
 
 
+@pytest.mark.slow
 def test_rows_are_written_changed_compacted_and_read(session, warehouse):
     path = f"{warehouse()}/t"
     table = Table.create(path, "id BIGINT, city STRING", primary_keys=["id"], options={"bucket": "2"}, spark=session)

@@ -45,6 +45,7 @@ def test_scans_over_spark_agree_with_the_model(spark, path, question) -> None:
         assert list(totals[0].values()) == summary(question, rows())
 
 
+@pytest.mark.slow
 def test_the_model_is_the_order_by_of_spark(spark, path) -> None:
     spark.createDataFrame(Table.open(path).scan().to_arrow()).createOrReplaceTempView("stored_rows")
     for question in QUESTIONS:

@@ -15,6 +15,7 @@ from pyspark_paimon.spark.wire.errors import typed_error
 PAGE = Path(__file__).parent.parent.parent / "docs" / "spark" / "paimon-statements.md"
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_each_documented_form_runs_or_is_refused_with_a_reason(spark, tmp_path) -> None:
     catalog = Catalog(tmp_path / "warehouse")

@@ -19,6 +19,7 @@ def catalog(tmp_path_factory):
     return made
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(query=queries())
 def test_queries_have_the_rows_of_the_model(spark, catalog, query: Query) -> None:

@@ -197,6 +197,7 @@ def test_a_frame_stays_on_its_snapshot_through_joins_repetition_and_caches(spark
     assert table.scan().to_spark().count() == 20
 
 
+@pytest.mark.slow
 def test_every_way_to_name_a_snapshot_reads_the_same_by_option_and_by_table(spark, tmp_path):
     table = keyed(tmp_path / "t", spark, **{"changelog-producer": "input"})
     local = Table.open(table.path)
@@ -223,6 +224,7 @@ def test_every_way_to_name_a_snapshot_reads_the_same_by_option_and_by_table(spar
     assert ids(reader(branch="trial")) == ids(Table.open(table.path, spark=spark, branch="trial").scan().to_spark()) == list(range(5))
 
 
+@pytest.mark.slow
 def test_a_frame_answers_every_query_of_it(spark, tmp_path):
     """Spark would keep pushed filters with the frame, and answer the next query with the rows of this one."""
     local = Table.create(tmp_path / "t", "id BIGINT, at TIMESTAMP(6), zoned TIMESTAMP(6) WITH LOCAL TIME ZONE, city STRING")

@@ -10,6 +10,7 @@ from pyspark_paimon.spark.client.session import RUNTIME_CONF, java_version, pack
 from pyspark_paimon.spark.wire.errors import SparkUnavailable
 
 
+@pytest.mark.slow
 def test_a_missing_or_old_java_is_named(monkeypatch, tmp_path):
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     assert java_version() is None

@@ -130,6 +130,7 @@ def answers(frame) -> list[str]:
     return sorted(map(repr, frame.collect()))
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 @pytest.mark.parametrize(
     ("zone", "texts"),
@@ -195,6 +196,7 @@ def result(spark, run, text: str) -> object:
         return type(error)
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_metadata_answers_counts_and_bounds_as_spark_does(spark, database):
     wrong = []
@@ -296,6 +298,7 @@ def grouped(spark, tmp_path_factory):
     return Catalog(folder)
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 @pytest.mark.parametrize("zone", ["UTC", "America/New_York"])
 def test_indexes_answer_groups_and_distinct_counts_as_spark_does(spark, grouped, zone):

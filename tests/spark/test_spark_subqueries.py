@@ -70,6 +70,7 @@ def matching(spark, path: str, condition: str) -> set[int]:
     return {row.id for row in found}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("keyed", "listed", "conditions"),
     [
@@ -89,6 +90,7 @@ def test_deletes_find_the_rows_of_a_select(spark, make, keyed, listed, condition
         assert ids(path) == [row["id"] for row in ROWS if row["id"] not in gone], condition
 
 
+@pytest.mark.slow
 def test_conditions_on_the_row_need_a_primary_key(spark, make) -> None:
     for condition in WITH_ROW:
         path = make(keyed=True)

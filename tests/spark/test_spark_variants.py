@@ -140,6 +140,7 @@ def test_merge_and_update_and_delete_have_variants(spark, tmp_path):
     assert table.scan().to_arrow()["id"].to_pylist() == [2]
 
 
+@pytest.mark.slow
 def test_a_stream_has_variants(spark, tmp_path):
     source, target = make(tmp_path / "s"), Table.create(tmp_path / "t", DDL, primary_keys=["id"], options={"bucket": "1"})
     stream = spark.readStream.format("paimon").load(source.path)

@@ -24,7 +24,8 @@ from tests.tiers.cpu import LIMIT_SECONDS, JavaStarts, cpu_seconds
 from tests.tiers.rotation import cases_by_function, rotated, rotation_of_commit
 
 FAST_CASES = 4
-FAST_EXAMPLES = 10
+FAST_EXAMPLES = 6
+FAST_STEPS = 12
 NIGHTLY_TIMES = 5
 
 # The same examples each time: a newcomer's run must not depend on luck.
@@ -107,12 +108,20 @@ def _rotated(items: list[pytest.Item], rotation: int) -> list[pytest.Item]:
 
 def _limit_examples(item: pytest.Item) -> None:
     """Give a property a few examples, also one that asks for more: settings can be applied once only, so they are exchanged."""
-    function = getattr(getattr(item, "obj", None), "__func__", getattr(item, "obj", None))
-    if function is None or not hypothesis.is_hypothesis_test(function):
+    machine = getattr(item, "cls", None)
+    if isinstance(getattr(machine, "settings", None), hypothesis.settings):
+        machine.settings = _few(machine.settings)
         return
-    chosen = getattr(function, "_hypothesis_internal_use_settings", None) or hypothesis.settings.default
-    examples = min(FAST_EXAMPLES, chosen.max_examples)
-    function._hypothesis_internal_use_settings = hypothesis.settings(chosen, max_examples=examples, database=None, derandomize=False)
+    function = getattr(getattr(item, "obj", None), "__func__", getattr(item, "obj", None))
+    if function is not None and hypothesis.is_hypothesis_test(function):
+        applied = getattr(function, "_hypothesis_internal_use_settings", None)
+        function._hypothesis_internal_use_settings = _few(applied or hypothesis.settings.default)
+
+
+def _few(settings: hypothesis.settings) -> hypothesis.settings:
+    examples = min(FAST_EXAMPLES, settings.max_examples)
+    steps = min(FAST_STEPS, settings.stateful_step_count)
+    return hypothesis.settings(settings, max_examples=examples, stateful_step_count=steps, database=None, derandomize=False)
 
 
 class Gate:

@@ -120,6 +120,7 @@ def tagged_table(file_io, path):
     return store
 
 
+@pytest.mark.slow("s3")  # its server is a JVM
 @pytest.mark.parametrize("place", ["s3", "local"])
 def test_of_two_who_replace_a_tag_one_is_told(request, tmp_path, place):
     there = request.getfixturevalue("through"), request.getfixturevalue("warehouse")() if place == "s3" else ""
@@ -167,6 +168,7 @@ def test_a_store_that_does_not_compare_replaces_no_tag_and_goes_on_with_consumer
     forget_buckets([f"s3://{BUCKET}"])
 
 
+@pytest.mark.slow("s3")  # its server is a JVM
 @pytest.mark.parametrize("place", ["s3", "local"])
 def test_a_consumer_does_not_go_back_by_a_race(request, tmp_path, place):
     there = request.getfixturevalue("through"), request.getfixturevalue("warehouse")() if place == "s3" else ""

@@ -53,6 +53,7 @@ def test_what_would_not_be_safe_is_refused(given, match) -> None:
         ServerSettings(**given)
 
 
+@pytest.mark.slow
 def test_a_taken_port_and_a_setting_that_is_none_are_told_in_one_line() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
