@@ -12,9 +12,11 @@ from textwrap import dedent
 from typing import Any, Protocol
 
 import pyarrow as pa
+import pytest
 
 from manifest.store import FileStore
 from pyspark_paimon import Table
+from pyspark_paimon.cli import main
 
 COLUMNS = "id BIGINT, city STRING"
 
@@ -123,9 +125,18 @@ def assert_tree(table: Table, expected: str) -> None:
     assert drawing(table) == dedent(expected).strip()
 
 
+def command_line(capsys: pytest.CaptureFixture[str], *arguments: object, code: int = 0) -> str:
+    """Run a command in this process. Return what it prints, or what it writes to stderr if it fails as expected."""
+    with pytest.raises(SystemExit) as ended:
+        main([str(argument) for argument in arguments])
+    printed = capsys.readouterr()
+    assert ended.value.code == code, printed.err
+    return printed.out if code == 0 else printed.err
+
+
 def data_files(table: Table) -> int:
     """Count the data files in the table's directory, in use or not."""
     return len(list(Path(table.path).rglob("data-*.parquet")))
 
 
-__all__ = ["COLUMNS", "append", "assert_tree", "cities", "data_files", "drawing", "events", "ids", "keyed", "tuples"]
+__all__ = ["COLUMNS", "append", "assert_tree", "cities", "command_line", "data_files", "drawing", "events", "ids", "keyed", "tuples"]

@@ -6,10 +6,10 @@ import threading
 import uuid
 from collections.abc import Iterator
 
-import pyarrow as pa
 import pytest
 
 from pyspark_paimon import Table
+from tests.build import cities
 from tests.interop.engine import Engine, EngineError
 from tests.interop.engine_build import EngineUnavailable
 
@@ -30,12 +30,8 @@ def engine() -> Iterator[Engine]:
     running.stop()
 
 
-def rows(ids, city):
-    return pa.table({"id": pa.array(ids, pa.int64()), "city": [f"{city}-{number}" for number in ids]})
-
-
 def lines(ids, city):
-    return rows(ids, city).to_pylist()
+    return cities(ids, city).to_pylist()
 
 
 def by_id(found):
@@ -56,7 +52,7 @@ def test_each_reads_what_the_other_does(engine, hdfs, vectors):
         assert (table.fsck("deep").problems, engine.fsck(path)) == ((), [])
 
     agree()
-    table.write(rows(range(150, 250), "Lima"))
+    table.write(cities(range(150, 250), "Lima"))
     table.delete("id < 20")
     expected |= {row["id"]: row for row in lines(range(150, 250), "Lima")}
     expected = {key: row for key, row in expected.items() if key >= 20}
@@ -84,7 +80,7 @@ def test_both_write_at_once_and_no_row_is_lost(engine, hdfs):
 
     def ours():
         for number in range(12):
-            table.write(rows([number], "ours"))
+            table.write(cities([number], "ours"))
             acknowledged.append(number)
 
     writer = threading.Thread(target=ours)

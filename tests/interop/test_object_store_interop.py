@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import pyarrow as pa
 import pytest
 
 from pyspark_paimon import Table
+from tests.build import cities
 from tests.interop.engine import Engine
 from tests.interop.engine_build import EngineUnavailable
 from tests.stores.s3_server import fetched
@@ -44,12 +44,8 @@ def peer(pypaimon, storage):
     return pypaimon
 
 
-def rows(ids, city):
-    return pa.table({"id": pa.array(ids, pa.int64()), "city": [f"{city}-{number}" for number in ids]})
-
-
 def lines(ids, city):
-    return rows(ids, city).to_pylist()
+    return cities(ids, city).to_pylist()
 
 
 def by_id(found):
@@ -70,11 +66,11 @@ def test_java_and_pypaimon_read_what_we_do_on_s3(engine, peer, storage, warehous
         if with_pypaimon:
             assert by_id(peer.read(path).to_pylist()) == wanted
 
-    table.write(rows(range(200), "Oslo"))
+    table.write(cities(range(200), "Oslo"))
     expected |= {row["id"]: row for row in lines(range(200), "Oslo")}
     agree()
     table.compact(full=True)
-    table.write(rows(range(150, 250), "Lima"))
+    table.write(cities(range(150, 250), "Lima"))
     expected |= {row["id"]: row for row in lines(range(150, 250), "Lima")}
     agree()
     table.delete("id < 20")
@@ -108,7 +104,7 @@ def test_we_read_what_java_does_on_s3_and_go_on_in_turns(engine, peer, storage, 
 
     agree()
     assert table.scan("city = 'Lima-222'").to_arrow().to_pylist() == [expected[222]]
-    table.write(rows(range(240, 300), "Rome"))
+    table.write(cities(range(240, 300), "Rome"))
     table.delete("id = 25")
     expected |= {row["id"]: row for row in lines(range(240, 300), "Rome")}
     del expected[25]
@@ -121,12 +117,12 @@ def test_we_read_what_pypaimon_writes_on_s3(engine, peer, storage, warehouse):
     path = f"{warehouse()}/shop.db/theirs"
     fields = [{"name": name, "type": kind} for name, kind in FIELDS.items()]
     peer.create(path, {"fields": fields, "primaryKeys": ["id"], "options": {"bucket": "2"}})
-    peer.write(path, rows(range(100), "Oslo"))
-    peer.write(path, rows(range(50, 120), "Lima"))
+    peer.write(path, cities(range(100), "Oslo"))
+    peer.write(path, cities(range(50, 120), "Lima"))
     expected = lines(range(50), "Oslo") + lines(range(50, 120), "Lima")
     table = Table.open(path, storage_options=storage)
     assert by_id(table.scan().to_arrow().to_pylist()) == expected
-    table.write(rows([7], "Rome"))
+    table.write(cities([7], "Rome"))
     table.compact(full=True)
     expected[7] = {"id": 7, "city": "Rome-7"}
     assert by_id(peer.read(path).to_pylist()) == expected == by_id(engine.dump(path, storage=storage))

@@ -12,6 +12,7 @@ import pytest
 
 from manifest.store import FileStore
 from pyspark_paimon import Table
+from tests.build import ids
 from tests.golden_rows import canonical, golden_rows
 from tests.interop.engine import Engine
 from tests.interop.features import JAVA, OURS_READS, PYPAIMON, READS_OURS, RUST, feature
@@ -247,10 +248,6 @@ def numbers(*values: int) -> pa.Table:
 
 def keyed(path: Path) -> Table:
     return Table.create(path, "id BIGINT, v INT", ["id"], options={"bucket": "2"})
-
-
-def ids(rows: pa.Table) -> list[int]:
-    return sorted(rows["id"].to_pylist())
 
 
 @slow

@@ -6,14 +6,10 @@ import pyarrow as pa
 import pytest
 
 from pyspark_paimon import InvalidArgument, SnapshotNotFound, Table
+from tests.build import events
 
 pytestmark = pytest.mark.spark
 DDL = "id BIGINT, city STRING, n INT"
-
-
-def rows(*given: tuple) -> pa.Table:
-    kinds, ids, numbers = (list(column) for column in zip(*given, strict=True))
-    return pa.table({"id": pa.array(ids, pa.int64()), "city": ["x"] * len(ids), "n": pa.array(numbers, pa.int32()), "_row_kind": kinds})
 
 
 def changes(scan) -> list[tuple]:
@@ -25,9 +21,9 @@ def test_a_write_over_spark_makes_a_changelog(spark, tmp_path, producer) -> None
     over_spark = Table.create(
         tmp_path / "t", DDL, primary_keys=["id"], options={"bucket": "2", "changelog-producer": producer}, spark=spark
     )
-    over_spark.write(rows(("+I", 1, 10), ("+I", 2, 20), ("+I", 3, 30)))
+    over_spark.write(events(("+I", 1, 10), ("+I", 2, 20), ("+I", 3, 30)))
     start = over_spark.snapshots()["snapshot_id"][-1].as_py()
-    over_spark.write(rows(("+U", 1, 11), ("-D", 2, 20), ("+I", 4, 40)))
+    over_spark.write(events(("+U", 1, 11), ("-D", 2, 20), ("+I", 4, 40)))
     told = {"input": [("+I", 4, 40), ("+U", 1, 11), ("-D", 2, 20)]}
     expected = told.get(producer, [("+I", 4, 40), ("+U", 1, 11), ("-D", 2, 20), ("-U", 1, 10)])
     for table in (over_spark, Table.open(over_spark.path)):
@@ -39,8 +35,8 @@ def test_a_write_over_spark_makes_a_changelog(spark, tmp_path, producer) -> None
 
 def test_changes_are_a_dataframe_and_a_plan(spark, tmp_path) -> None:
     table = Table.create(tmp_path / "t", DDL, primary_keys=["id"], options={"bucket": "1"}, spark=spark)
-    table.write(rows(("+I", 1, 10), ("+I", 2, 20)))
-    table.write(rows(("+U", 1, 11), ("-D", 2, 20)))
+    table.write(events(("+I", 1, 10), ("+I", 2, 20)))
+    table.write(events(("+U", 1, 11), ("-D", 2, 20)))
     scan = table.changelog(1, columns=["n"])
     assert scan.to_spark().columns == ["n", "_row_kind"]
     assert sorted(tuple(row) for row in scan.to_spark().collect()) == [(10, "-U"), (11, "+U"), (20, "-D")]
@@ -59,8 +55,8 @@ def test_changes_are_a_dataframe_and_a_plan(spark, tmp_path) -> None:
 
 def test_paimons_own_read_options_name_a_range(spark, tmp_path) -> None:
     table = Table.create(tmp_path / "t", DDL, primary_keys=["id"], options={"bucket": "1"}, spark=spark)
-    table.write(rows(("+I", 1, 10), ("+I", 2, 20)))
-    table.write(rows(("+U", 1, 11), ("-D", 2, 20)))
+    table.write(events(("+I", 1, 10), ("+I", 2, 20)))
+    table.write(events(("+U", 1, 11), ("-D", 2, 20)))
     read = spark.read.format("paimon").option("incremental-between", "1,2")
     frame = read.load(table.path)
     assert frame.columns == ["id", "city", "n", "_row_kind"]

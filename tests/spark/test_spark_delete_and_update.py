@@ -8,6 +8,7 @@ import pytest
 
 from pyspark_paimon import CommitConflict, InvalidArgument, Table
 from pyspark_paimon.spark.client.backend import SparkBackend
+from tests.build import tuples
 
 pytestmark = pytest.mark.spark
 DDL = "id BIGINT, n INT, s STRING"
@@ -24,10 +25,6 @@ def rows(low: int, high: int, text: str = "") -> pa.Table:
     return pa.table({"id": list(ids), "n": pa.array([key * 10 for key in ids], pa.int32()), "s": [f"{text}{key}" for key in ids]})
 
 
-def read(table: Table) -> list[tuple]:
-    return sorted(tuple(row.values()) for row in table.scan().to_arrow().to_pylist())
-
-
 @pytest.mark.parametrize("options", [pytest.param({}, marks=pytest.mark.long), VECTORS], ids=["rewritten", "marked"])
 def test_an_append_table_is_changed_by_tasks(spark, tmp_path, options):
     table = make(spark, tmp_path, **options)
@@ -35,8 +32,8 @@ def test_an_append_table_is_changed_by_tasks(spark, tmp_path, options):
     assert table.delete("n >= 50").rows == 5
     assert table.update("id IN (1, 2)", values={"s": "new", "n": None}).rows == 2
     assert table.update("id = 99", set={"n": 1}).snapshot_id is None
-    assert read(table) == [(0, 0, "0"), (1, None, "new"), (2, None, "new"), (3, 30, "3"), (4, 40, "4")]
-    assert read(Table.open(table.path)) == read(table)
+    assert tuples(table) == [(0, 0, "0"), (1, None, "new"), (2, None, "new"), (3, 30, "3"), (4, 40, "4")]
+    assert tuples(Table.open(table.path)) == tuples(table)
     assert Table.open(table.path).snapshots()["commit_kind"].to_pylist() == ["APPEND", "OVERWRITE", "OVERWRITE"]
 
 
@@ -47,10 +44,10 @@ def test_keyed_rows_are_updated_by_columns_and_values(spark, tmp_path):
     table.write(rows(0, 4))
     result = table.update(sf.col("id") >= 2, set={"n": sf.col("n") + sf.col("id").cast("int")}, values={"s": "new"})
     assert result.rows == 2
-    assert read(table) == [(0, 0, "0"), (1, 10, "1"), (2, 22, "new"), (3, 33, "new")]
+    assert tuples(table) == [(0, 0, "0"), (1, 10, "1"), (2, 22, "new"), (3, 33, "new")]
     assert table.scan(snapshot=result.snapshot_id).count() == 4
     assert table.delete("s = 'new'").rows == 2
-    assert read(table) == [(0, 0, "0"), (1, 10, "1")]
+    assert tuples(table) == [(0, 0, "0"), (1, 10, "1")]
     with pytest.raises(InvalidArgument, match="Spark Column"):
         table.update("TRUE", set={"n": pc.field("n")})
 
@@ -70,7 +67,7 @@ def test_rows_of_a_plain_dataframe_write_are_visible_at_once(spark, tmp_path):
     for low, text in ((0, "old"), (2, "new")):
         frame = spark.sql(f"SELECT id, int(id * 10) AS n, concat('{text}', id) AS s FROM range({low}, {low + 4})")
         frame.write.format("paimon").mode("append").save(table.path)
-    assert [row[2] for row in read(table)] == ["old0", "old1", "new2", "new3", "new4", "new5"]
+    assert [row[2] for row in tuples(table)] == ["old0", "old1", "new2", "new3", "new4", "new5"]
 
 
 @pytest.mark.parametrize("options", [{}, pytest.param(VECTORS, marks=pytest.mark.long)], ids=["rewritten", "marked"])
@@ -94,7 +91,7 @@ def test_an_update_that_stood_although_a_conflict_was_told_is_not_made_again(spa
     assert Table.open(table.path).snapshots().num_rows == 3
     told.clear()
     assert table.write(rows(5, 6), commit_id="Z").snapshot_id == 4
-    assert read(table) == [(1, 10, "1"), (5, 50, "5")]
+    assert tuples(table) == [(1, 10, "1"), (5, 50, "5")]
 
 
 def test_an_increment_that_stood_although_a_conflict_was_told_is_not_made_again(spark, tmp_path, monkeypatch):
@@ -111,7 +108,7 @@ def test_an_increment_that_stood_although_a_conflict_was_told_is_not_made_again(
     monkeypatch.setattr(SparkBackend, "_run", conflicting)
     result = table.update("TRUE", set={"n": sf.col("n") + 1}, commit_id="X")
     assert (result.snapshot_id, len(told)) == (2, 1)
-    assert read(table) == [(0, 1, "0")]
+    assert tuples(table) == [(0, 1, "0")]
 
 
 def test_rows_are_looked_up_and_deleted_by_keys_in_tasks(spark, tmp_path):
@@ -150,7 +147,7 @@ def test_rows_are_purged_by_tasks(spark, tmp_path, keys):
     table.delete_tag("all")
     assert table.purge("id IN (3, 4)").gone
     here = Table.open(table.path)
-    assert [row[0] for row in read(here)] == [0, 1, 2, 5, 6, 7, 8, 9] == [row[0] for row in read(table)]
+    assert [row[0] for row in tuples(here)] == [0, 1, 2, 5, 6, 7, 8, 9] == [row[0] for row in tuples(table)]
     assert here.purge("id IN (3, 4)", dry_run=True).holders == ()
     assert here.fsck(depth="deep").problems == ()
 
@@ -162,7 +159,7 @@ def test_retained_deletes_are_left_out_by_every_reader_of_spark(spark, tmp_path)
     table.write(pa.table({"id": [3, 4], "n": pa.array([999, 999], pa.int32()), "s": ["3", "4"], "_row_kind": ["-D", "-D"]}))
     table.compact(full=True)
     table.write(pa.table({"id": [3], "n": pa.array([50], pa.int32()), "s": ["late"]}))
-    assert [row[0] for row in read(table)] == [0, 1, 2, 5, 6, 7, 8, 9]
+    assert [row[0] for row in tuples(table)] == [0, 1, 2, 5, 6, 7, 8, 9]
     table.compact(full=True)
     assert sum(table.files()["delete_row_count"].to_pylist()) == 2
     assert table.count() == 8

@@ -7,12 +7,9 @@ import pytest
 from pyspark.sql import functions as sf
 
 from pyspark_paimon import InvalidArgument, Table, UnmergeableRows, UnsupportedTable
+from tests.build import tuples
 
 pytestmark = pytest.mark.spark
-
-
-def read(table: Table) -> list[tuple]:
-    return sorted(tuple(row.values()) for row in table.scan().to_arrow().to_pylist())
 
 
 def test_tasks_aggregate_and_take_back(spark, tmp_path):
@@ -22,9 +19,9 @@ def test_tasks_aggregate_and_take_back(spark, tmp_path):
     table.write(spark.sql("SELECT id, 10 AS n, array(7) AS a, if(id = 3, '-U', '+U') AS _row_kind FROM range(2, 4)"))
     expected = [(0, 0, [0]), (1, 1, [1]), (2, 12, [2, 7]), (3, -7, [3])]
     served = Table.open(table.path)
-    assert read(table) == read(served) == expected
+    assert tuples(table) == tuples(served) == expected
     table.compact(full=True)
-    assert read(table) == read(served) == expected
+    assert tuples(table) == tuples(served) == expected
     for opened in (table, served):
         with pytest.raises(UnsupportedTable, match="aggregation"):
             opened.delete("id = 1")
@@ -37,10 +34,10 @@ def test_columns_are_set_whatever_folds_them(spark, tmp_path, set_thresholds):
     table = Table.create(tmp_path / "t", "id BIGINT, n INT, c STRING, at INT, o STRING", primary_keys=["id"], options=options, spark=spark)
     table.write([{"id": 1, "n": 5, "c": "a", "at": 1, "o": "x"}, {"id": 2, "n": 5, "c": "b", "at": 1, "o": "y"}])
     table.update("id = 1", set={"n": sf.col("n") * 2, "c": None})
-    assert read(table) == [(1, 10, None, 1, "x"), (2, 5, "b", 1, "y")]
+    assert tuples(table) == [(1, 10, None, 1, "x"), (2, 5, "b", 1, "y")]
     source = spark.sql("SELECT id, 7 AS n FROM range(1, 3)")
     table.merge(source, "id").when_matched_update({"n": "s.n"}, "s.id = 1").when_matched_update({"o": "'z'"}).execute()
-    assert read(table) == read(Table.open(table.path)) == [(1, 7, None, 1, "x"), (2, 5, "b", 1, "z")]
+    assert tuples(table) == tuples(Table.open(table.path)) == [(1, 7, None, 1, "x"), (2, 5, "b", 1, "z")]
     with pytest.raises(InvalidArgument, match="'o' cannot be set to null"):
         table.merge(source, "id").when_matched_update({"o": "nullif('a', 'a')"}).execute()
     with pytest.raises(InvalidArgument, match="'at' orders the versions of a row"):
@@ -49,7 +46,7 @@ def test_columns_are_set_whatever_folds_them(spark, tmp_path, set_thresholds):
     with pytest.raises(InvalidArgument, match=r"'n, c' has values where 'at'.* is null: the next version loses them"):
         table.update("id = 3", values={"o": "v"})
     table.update("id = 3", values={"at": 1, "o": "v"})
-    assert read(table) == [(1, 7, None, 1, "x"), (2, 5, "b", 1, "z"), (3, 5, "c", 1, "v")]
+    assert tuples(table) == [(1, 7, None, 1, "x"), (2, 5, "b", 1, "z"), (3, 5, "c", 1, "v")]
 
 
 def test_kinds_in_a_column_of_the_table_delete_rows(spark, tmp_path):
@@ -57,7 +54,7 @@ def test_kinds_in_a_column_of_the_table_delete_rows(spark, tmp_path):
     table = Table.create(tmp_path / "t", "id BIGINT, a INT, b INT, op STRING", primary_keys=["id"], options=options, spark=spark)
     table.write(spark.sql("SELECT id, 1 AS a, int(NULL) AS b, '+I' AS op FROM range(3)"))
     table.write(spark.sql("SELECT id, 2 AS b, if(id = 0, '-D', '+U') AS op FROM range(2)"))
-    assert read(table) == read(Table.open(table.path)) == [(1, 1, 2, "+U"), (2, 1, None, "+I")]
+    assert tuples(table) == tuples(Table.open(table.path)) == [(1, 1, 2, "+U"), (2, 1, None, "+I")]
 
 
 def test_rows_that_cannot_be_folded_are_refused_by_the_task(spark, tmp_path):

@@ -10,6 +10,7 @@ import pytest
 
 from pyspark_paimon import Table, UnsupportedOption, sql
 from pyspark_paimon.spark.wire.errors import typed_error
+from tests.build import tuples
 
 pytestmark = pytest.mark.spark
 OVERWRITE_MODE = "spark.sql.sources.partitionOverwriteMode"
@@ -35,10 +36,6 @@ def settings(spark):
     yield change
     for name in names:
         spark.conf.unset(name)
-
-
-def rows(table):
-    return sorted(tuple(row.values()) for row in table.scan().to_arrow().to_pylist())
 
 
 def save(table, frame, mode="overwrite", **options):
@@ -68,7 +65,7 @@ def test_an_overwrite_goes_by_the_option_and_then_by_the_session(spark, table, s
         settings(OVERWRITE_MODE, session)
     new = spark.sql("SELECT 'a' AS day, 9L AS id")
     save(table, new, **({} if option is None else {"partitionOverwriteMode": option}))
-    assert rows(table) == left
+    assert tuples(table) == left
 
 
 @pytest.mark.parametrize(("session", "left"), [("dynamic", BOTH), ("static", [])])
@@ -76,7 +73,7 @@ def test_an_overwrite_without_rows_goes_by_the_session(spark, table, settings, s
     settings(OVERWRITE_MODE, session)
     for empty in (spark.createDataFrame([], "day STRING, id BIGINT"), spark.sql("SELECT 'a' AS day, id FROM range(4) WHERE id > 9")):
         save(table, empty)
-        assert rows(table) == left
+        assert tuples(table) == left
 
 
 def test_paimons_settings_are_honoured_or_refused_by_name(spark, table, settings):
@@ -90,7 +87,7 @@ def test_paimons_settings_are_honoured_or_refused_by_name(spark, table, settings
     assert refusal(lambda: spark.read.format("paimon").load(path).collect()).option == "spark.paimon.scan.snapshot-id"
     assert spark.read.format("paimon").option("scan.snapshot-id", "1").load(path).count() == 2
     sql(spark, f"INSERT INTO paimon.`{path}` VALUES ('d', 4)")
-    assert len(rows(table)) == 4
+    assert len(tuples(table)) == 4
 
 
 def test_paimons_settings_of_writes(spark, table, settings):
@@ -101,7 +98,7 @@ def test_paimons_settings_of_writes(spark, table, settings):
     new = spark.sql("SELECT 'e' AS day, 5L AS id")
     assert refusal(lambda: save(table, new, "append")).option == "spark.paimon.file.compression"
     save(table, new, "append", **{"file.compression": "lz4"})
-    assert ("e", 5) in rows(table)
+    assert ("e", 5) in tuples(table)
 
 
 def test_a_setting_that_cannot_be_honoured_is_refused_when_it_is_set(spark, table, settings):
@@ -115,7 +112,7 @@ def test_a_setting_that_cannot_be_honoured_is_refused_when_it_is_set(spark, tabl
     settings("spark.paimon.branch", "b")
     for call in (lambda: Table.open(table.path, spark=spark).scan(), lambda: sql(spark, f"DELETE FROM paimon.`{table.path}`")):
         assert refusal(call).option == "spark.paimon.branch"
-    assert rows(table) == BOTH
+    assert tuples(table) == BOTH
 
 
 def test_variants_and_null_rows_are_inserted(spark, tmp_path):

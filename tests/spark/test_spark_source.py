@@ -11,6 +11,7 @@ import pytest
 import pyspark_paimon
 from pyspark_paimon import Table
 from pyspark_paimon.spark.wire.errors import typed_error
+from tests.build import tuples
 
 pytestmark = pytest.mark.spark
 
@@ -28,10 +29,6 @@ def table(tmp_path):
 def raises(name: str):
     """A Spark error that carries our error ``name``."""
     return pytest.raises(Exception, match=rf'paimon-error: \{{"class": "{name}"')
-
-
-def content(table: Table) -> list[tuple]:
-    return sorted(tuple(row.values()) for row in table.scan().to_arrow().to_pylist())
 
 
 @pytest.mark.parametrize("name", ["all_types", "all_types_pk", "pk_map", "pk_parts", "pk_dv", "evolved", "edges"])
@@ -101,19 +98,19 @@ def test_plain_writes_of_many_tasks_keep_one_row_a_key_and_the_later_write_wins(
     spark.range(0, 200, 1, 4).selectExpr("id % 50 AS id", "'first' AS city").write.format("paimon").mode("append").save(table.path)
     spark.range(0, 10, 1, 4).selectExpr("'second' AS city", "id").write.format("paimon").mode("append").save(table.path)
     expected = [(i, "second" if i < 10 else "first") for i in range(50)]
-    assert content(table) == expected
+    assert tuples(table) == expected
     files = [file for file in table.files().to_pylist() if file["level"] == 0]
     for bucket in (0, 1):
         ranges = sorted((f["min_sequence_number"], f["max_sequence_number"]) for f in files if f["bucket"] == bucket)
         assert all(before[1] < after[0] for before, after in pairwise(ranges))
     table.write(pa.table({"id": [0], "city": ["third"]}))
     table.compact(full=True)
-    assert content(table) == [(0, "third"), *expected[1:]]
+    assert tuples(table) == [(0, "third"), *expected[1:]]
 
 
 def test_a_plain_overwrite_replaces_the_table(spark, table):
     spark.range(0, 5, 1, 2).selectExpr("id", "'new' AS city").write.format("paimon").mode("overwrite").save(table.path)
-    assert content(table) == [(i, "new") for i in range(5)]
+    assert tuples(table) == [(i, "new") for i in range(5)]
     assert table.snapshots().column("commit_kind").to_pylist()[-1] == "OVERWRITE"
 
 
@@ -124,7 +121,7 @@ def test_a_plain_write_with_wrong_columns_is_refused_before_a_task_runs(spark, t
         spark.range(3).write.format("paimon").mode("append").save(f"{table.path}/elsewhere")
     with raises("NullInKey"):
         spark.sql("SELECT cast(NULL AS bigint) id, 'x' city").write.format("paimon").mode("append").save(table.path)
-    assert len(content(table)) == 3
+    assert len(tuples(table)) == 3
 
 
 def test_sql_creates_selects_and_inserts(spark, table):
@@ -137,10 +134,10 @@ def test_sql_creates_selects_and_inserts(spark, table):
         assert spark.sql("SELECT a.id FROM cities a JOIN cities b ON a.id = b.id").count() == 4
         with raises("InvalidArgument"):  # Spark hides from a data source which table an INSERT is for
             spark.sql("INSERT INTO cities VALUES (5, 'Bonn')")
-        assert len(content(table)) == 4
+        assert len(tuples(table)) == 4
     finally:
         spark.sql("DROP TABLE cities")
-    assert len(content(table)) == 4, "dropping the name leaves the table's files alone"
+    assert len(tuples(table)) == 4, "dropping the name leaves the table's files alone"
 
 
 def test_sql_inserts_into_a_temporary_view(spark, table, tmp_path):
@@ -148,10 +145,10 @@ def test_sql_inserts_into_a_temporary_view(spark, table, tmp_path):
     spark.sql(f"CREATE OR REPLACE TEMPORARY VIEW source_view USING paimon OPTIONS (path '{table.path}')")
     spark.sql(f"CREATE OR REPLACE TEMPORARY VIEW target_view USING paimon OPTIONS (path '{other.path}')")
     spark.sql("INSERT INTO target_view SELECT * FROM source_view")
-    assert content(other) == content(table)
+    assert tuples(other) == tuples(table)
     spark.sql("INSERT OVERWRITE target_view SELECT 9L, 'only'")
-    assert content(other) == [(9, "only")]
-    assert len(content(table)) == 3
+    assert tuples(other) == [(9, "only")]
+    assert len(tuples(table)) == 3
 
 
 def test_the_client_sends_no_code(spark, table, monkeypatch):

@@ -10,6 +10,7 @@ import pytest
 from manifest.store import FileStore
 from pyspark_paimon import SchemaMismatch, SnapshotExpired, Table
 from pyspark_paimon.spark.wire.errors import typed_error
+from tests.build import tuples
 
 pytestmark = pytest.mark.spark
 
@@ -74,10 +75,6 @@ def forget_last_batch(target: Table) -> int:
     return last
 
 
-def content(table: Table) -> list[tuple]:
-    return sorted(tuple(row.values()) for row in table.scan().to_arrow().to_pylist())
-
-
 def commits(table: Table) -> list[tuple]:
     """Users and batches of the snapshots that brought rows."""
     snapshots = FileStore.open(table.path).snapshots.since(0)
@@ -93,7 +90,7 @@ def test_a_table_is_copied_with_its_deletes_and_a_repeated_batch_changes_nothing
     copy = Table.create(tmp_path / "copy", DDL, primary_keys=["id"], options={"bucket": "2", "num-sorted-run.compaction-trigger": "2"})
     limited = {**CHANGES, "scan.snapshot-id": "1", "read.stream.maxFilesPerTrigger": "2"}
     run(stream(spark, source, **limited), copy)
-    assert content(copy) == [(1, "Bergen"), (3, "Rome"), (4, "Bonn")]
+    assert tuples(copy) == [(1, "Bergen"), (3, "Rome"), (4, "Bonn")]
     done, files = commits(copy), data_files(copy)
     assert [batch for _, batch in done] == [0, 1]
     assert len({user for user, _ in done}) == 1
@@ -103,7 +100,7 @@ def test_a_table_is_copied_with_its_deletes_and_a_repeated_batch_changes_nothing
     assert (commits(copy), data_files(copy)) == (done, files), "what the tasks made again is gone"
     source.write(rows(("+I", 2, "Cusco"), ("-D", 4, "Bonn")))
     run(stream(spark, source, **limited), copy)
-    assert content(copy) == content(source) == [(1, "Bergen"), (2, "Cusco"), (3, "Rome")]
+    assert tuples(copy) == tuples(source) == [(1, "Bergen"), (2, "Cusco"), (3, "Rome")]
     assert commits(copy) == [*done, (done[0][0], 2)]
 
 
@@ -112,12 +109,12 @@ def test_a_repeated_batch_adds_no_row_to_a_table_without_keys(spark, source, tmp
     log = Table.create(tmp_path / "log", DDL)
     cities = stream(spark, source).where("city <> 'Rome'")
     run(cities, log, **{"commit.user": "cities"})
-    assert (content(log), commits(log)) == ([(1, "Bergen"), (4, "Bonn")], [("cities", 0)])
+    assert (tuples(log), commits(log)) == ([(1, "Bergen"), (4, "Bonn")], [("cities", 0)])
     forget_last_batch(log)
     run(cities, log, **{"commit.user": "cities"})
     source.write(rows(("+I", 5, "Kyiv"), ("-D", 3, "Rome")))
     run(cities, log, **{"commit.user": "cities"})
-    assert content(log) == [(1, "Bergen"), (4, "Bonn"), (5, "Kyiv")], "of deletes nothing is told without kinds"
+    assert tuples(log) == [(1, "Bergen"), (4, "Bonn"), (5, "Kyiv")], "of deletes nothing is told without kinds"
 
 
 @pytest.mark.long
@@ -126,7 +123,7 @@ def test_complete_batches_replace_the_table(spark, source, tmp_path):
     counts.write(pa.table({"initial": ["X"], "n": pa.array([9], pa.int64())}))
     initials = stream(spark, source).selectExpr("left(city, 1) AS initial").groupBy("initial").count().withColumnRenamed("count", "n")
     run(initials, counts, mode="complete")
-    assert content(counts) == [("B", 2), ("R", 1)]
+    assert tuples(counts) == [("B", 2), ("R", 1)]
     assert FileStore.open(counts.path).snapshots.get(2).commit_kind.value == "OVERWRITE"
 
 
@@ -149,11 +146,11 @@ def test_foreach_batch_writes_each_batch_once_by_its_number(spark, source, tmp_p
 
     run_once()
     done = commits(copy)
-    assert (content(copy), done) == (content(source), [("copy-cities", 0)])
+    assert (tuples(copy), done) == (tuples(source), [("copy-cities", 0)])
     forget_last_batch(copy)
     source.write(rows(("-D", 3, "Rome")))
     run_once()
-    assert (content(copy), commits(copy)) == (content(source), [*done, ("copy-cities", 1)]), "batch 0 ran again and changed nothing"
+    assert (tuples(copy), commits(copy)) == (tuples(source), [*done, ("copy-cities", 1)]), "batch 0 ran again and changed nothing"
 
 
 @pytest.mark.long
@@ -202,7 +199,7 @@ def test_a_column_that_is_added_ends_a_query_by_its_name_and_the_next_one_brings
     assert isinstance(typed_error(str(ended.value)), SchemaMismatch)
     run(stream(spark, source), copy, mergeSchema="true")
     assert copy.scan("id = 5").to_arrow().to_pylist() == [{"id": 5, "city": "Lyon", "country": "FR"}]
-    assert content(copy) == content(source)
+    assert tuples(copy) == tuples(source)
 
 
 @pytest.mark.long
@@ -228,4 +225,4 @@ def test_followers_have_the_last_batch_of_a_sink_whose_changelog_is_made_by_comp
     copy = Table.create(tmp_path / "copy", DDL, primary_keys=["id"], options={"changelog-producer": "lookup"})
     run(stream(spark, source, **CHANGES), copy)
     told = {row["id"]: row["city"] for batch in copy.follow(start="from-snapshot", snapshot=1) for row in batch.rows.to_pylist()}
-    assert sorted(told.items()) == content(copy) == [(1, "Bergen"), (3, "Rome"), (4, "Bonn")]
+    assert sorted(told.items()) == tuples(copy) == [(1, "Bergen"), (3, "Rome"), (4, "Bonn")]

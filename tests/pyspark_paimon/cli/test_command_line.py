@@ -12,6 +12,7 @@ import pytest
 
 from pyspark_paimon import Table
 from pyspark_paimon.cli import main
+from tests.build import command_line
 
 ROOT = Path(__file__).parents[3]
 
@@ -28,61 +29,54 @@ def path(create) -> str:
     return table.path
 
 
-def run(capsys, *arguments: str) -> str:
-    with pytest.raises(SystemExit) as ended:
-        main(arguments)
-    assert ended.value.code == 0
-    return capsys.readouterr().out
-
-
 def test_inspect(path, capsys) -> None:
-    shown = run(capsys, "inspect", path)
+    shown = command_line(capsys, "inspect", path)
     assert "BIGINT NOT NULL" in shown
     assert "file-index.bloom-filter.columns" in shown
-    known = json.loads(run(capsys, "inspect", path, "--json"))
+    known = json.loads(command_line(capsys, "inspect", path, "--json"))
     assert known["primary_keys"] == ["id"]
     assert known["levels"][0]["files"] == 2
     assert [snapshot["snapshot_id"] for snapshot in known["snapshots"]] == [1, 2]
 
 
 def test_scan(path, capsys) -> None:
-    shown = run(capsys, "scan", path, "--filter", "attrs['clicks'] = 3", "--columns", "id,city")
+    shown = command_line(capsys, "scan", path, "--filter", "attrs['clicks'] = 3", "--columns", "id,city")
     assert "Lima" in shown
     assert "2 rows of snapshot 2" in shown
-    lines = run(capsys, "scan", path, "--json", "--snapshot", "1", "-f", "id = 2").splitlines()
+    lines = command_line(capsys, "scan", path, "--json", "--snapshot", "1", "-f", "id = 2").splitlines()
     assert [json.loads(line) for line in lines] == [{"id": 2, "city": "[bold]", "attrs": None}]
-    assert "[bold]" in run(capsys, "scan", path, "--snapshot", "1")
-    assert "limit reached" in run(capsys, "scan", path, "-n", "1")
-    first = run(capsys, "scan", path, "--json", "-n", "1", "--order-by", "id DESC").splitlines()
+    assert "[bold]" in command_line(capsys, "scan", path, "--snapshot", "1")
+    assert "limit reached" in command_line(capsys, "scan", path, "-n", "1")
+    first = command_line(capsys, "scan", path, "--json", "-n", "1", "--order-by", "id DESC").splitlines()
     assert [json.loads(line)["id"] for line in first] == [
-        max(json.loads(line)["id"] for line in run(capsys, "scan", path, "--json").splitlines())
+        max(json.loads(line)["id"] for line in command_line(capsys, "scan", path, "--json").splitlines())
     ]
 
 
 def test_explain(path, capsys) -> None:
-    assert "file index" in run(capsys, "explain", path, "-f", "city = 'Rome'")
-    explained = json.loads(run(capsys, "explain", path, "-f", "city = 'Rome'", "--json"))
+    assert "file index" in command_line(capsys, "explain", path, "-f", "city = 'Rome'")
+    explained = json.loads(command_line(capsys, "explain", path, "-f", "city = 'Rome'", "--json"))
     assert {"name", "kept", "dropped"} <= set(explained["stages"][0])
 
 
 def test_compact(path, capsys) -> None:
-    assert "2 files became 1" in run(capsys, "compact", path, "--full")
-    assert "nothing to compact" in run(capsys, "compact", path)
-    assert json.loads(run(capsys, "compact", path, "--json"))["snapshot_id"] is None
+    assert "2 files became 1" in command_line(capsys, "compact", path, "--full")
+    assert "nothing to compact" in command_line(capsys, "compact", path)
+    assert json.loads(command_line(capsys, "compact", path, "--json"))["snapshot_id"] is None
 
 
 def test_analyze(path, capsys) -> None:
-    shown = run(capsys, "analyze", path, "--columns", "id,city")
+    shown = command_line(capsys, "analyze", path, "--columns", "id,city")
     assert "distinct_count" in shown
     assert "attrs" not in shown
-    known = json.loads(run(capsys, "analyze", path, "--json"))
+    known = json.loads(command_line(capsys, "analyze", path, "--json"))
     assert (known["rows"], known["columns"], known["snapshot_id"]) == (2, 3, 4)
     assert {row["column"]: row["max"] for row in known["statistics"]}["id"] == "2"
 
 
 def test_indexes(path, capsys) -> None:
-    assert "bloom-filter" in run(capsys, "indexes", path)
-    known = json.loads(run(capsys, "indexes", path, "--json"))
+    assert "bloom-filter" in command_line(capsys, "indexes", path)
+    known = json.loads(command_line(capsys, "indexes", path, "--json"))
     assert known == {
         "indexes": [{"column": "city", "type": "bloom-filter", "options": {"items": "99"}}],
         "files": {"embedded": 2},
@@ -91,25 +85,25 @@ def test_indexes(path, capsys) -> None:
 
 
 def test_advice_on_indexes(path, capsys) -> None:
-    shown = run(capsys, "index-advice", path, "city = 'Oslo'", "id % 2 = 0")
+    shown = command_line(capsys, "index-advice", path, "city = 'Oslo'", "id % 2 = 0")
     assert "bitmap" in shown
     assert "no index serves it" in shown
-    known = json.loads(run(capsys, "index-advice", path, "city = 'Oslo'", "--json"))
+    known = json.loads(command_line(capsys, "index-advice", path, "city = 'Oslo'", "--json"))
     assert {row["index_type"] for row in known["advice"]} >= {"bitmap", "bloom-filter"}
 
 
 def test_indexes_and_their_health(path, capsys) -> None:
-    assert "5.96%" in run(capsys, "indexes", path, "--health")
-    known = json.loads(run(capsys, "indexes", path, "--health", "--json"))
+    assert "5.96%" in command_line(capsys, "indexes", path, "--health")
+    known = json.loads(command_line(capsys, "indexes", path, "--health", "--json"))
     assert [(row["note"], row["files"], row["rows"]) for row in known["built"]] == [("", 2, 3)]
     assert len(known["health"]) == 2
 
 
 def test_rewrite_index(path, capsys) -> None:
-    assert "no index of 2 files changed" in run(capsys, "rewrite-index", path)
+    assert "no index of 2 files changed" in command_line(capsys, "rewrite-index", path)
     Table.open(path).alter_options({"file-index.bitmap.columns": "id"})
-    assert "2 of 2 files" in run(capsys, "rewrite-index", path)
-    assert json.loads(run(capsys, "rewrite-index", path, "--json"))["rewritten"] == 0
+    assert "2 of 2 files" in command_line(capsys, "rewrite-index", path)
+    assert json.loads(command_line(capsys, "rewrite-index", path, "--json"))["rewritten"] == 0
     with pytest.raises(SystemExit) as refused:
         main(["rewrite-index", path, "--partition", "day=2024-01-31"])
     assert refused.value.code == 1
@@ -143,7 +137,7 @@ def test_a_table_is_altered_tagged_branched_and_rolled_back(path, capsys) -> Non
         (path, "set", "target-file-size=1 mb", "write-only=true"),
         (path, "set", "write-only="),
     ):
-        run(capsys, "alter", *arguments)
+        command_line(capsys, "alter", *arguments)
     table = Table.open(path)
     assert [f"{field.name} {field.type}" for field in table.table_schema.fields] == [
         "town STRING",
@@ -154,20 +148,20 @@ def test_a_table_is_altered_tagged_branched_and_rolled_back(path, capsys) -> Non
     assert "write-only" not in table.options
     before = table.table_schema.id
     columns = "town STRING, id BIGINT NOT NULL, visits DECIMAL(5, 1), attrs MAP<STRING NOT NULL, BIGINT>"
-    assert run(capsys, "alter", path, "set", "target-file-size=2 mb").strip() == f"schema {before + 1}: {columns}"
-    answer = json.loads(run(capsys, "alter", path, "set", "target-file-size=3 mb", "--json"))
+    assert command_line(capsys, "alter", path, "set", "target-file-size=2 mb").strip() == f"schema {before + 1}: {columns}"
+    answer = json.loads(command_line(capsys, "alter", path, "set", "target-file-size=3 mb", "--json"))
     assert (answer["schema_id"], answer["options"]["target-file-size"]) == (before + 2, "3 mb")
     assert [column["name"] for column in answer["columns"]] == ["town", "id", "visits", "attrs"]
-    assert "tags one" in run(capsys, "tag", path, "one", "--snapshot", "1")
-    run(capsys, "branch", path, "dev", "--tag", "one")
-    run(capsys, "alter", f"{path}$branch_dev", "drop", "attrs", "--yes")
-    assert json.loads(run(capsys, "history", path, "branches", "--json"))[0]["branch_name"] == "dev"
-    assert "one" in run(capsys, "history", path, "tags")
-    assert json.loads(run(capsys, "history", path, "snapshots", "--json"))[0]["snapshot_id"] == 1
-    assert "1 snapshot with 1 data file" in run(capsys, "rollback", path, "--tag", "one", "--yes")
-    assert "snapshot 1" in run(capsys, "scan", path)
-    run(capsys, "branch", path, "dev", "--delete", "--yes")
-    assert "nothing to do" not in run(capsys, "tag", path, "one", "--delete", "--yes")
+    assert "tags one" in command_line(capsys, "tag", path, "one", "--snapshot", "1")
+    command_line(capsys, "branch", path, "dev", "--tag", "one")
+    command_line(capsys, "alter", f"{path}$branch_dev", "drop", "attrs", "--yes")
+    assert json.loads(command_line(capsys, "history", path, "branches", "--json"))[0]["branch_name"] == "dev"
+    assert "one" in command_line(capsys, "history", path, "tags")
+    assert json.loads(command_line(capsys, "history", path, "snapshots", "--json"))[0]["snapshot_id"] == 1
+    assert "1 snapshot with 1 data file" in command_line(capsys, "rollback", path, "--tag", "one", "--yes")
+    assert "snapshot 1" in command_line(capsys, "scan", path)
+    command_line(capsys, "branch", path, "dev", "--delete", "--yes")
+    assert "nothing to do" not in command_line(capsys, "tag", path, "one", "--delete", "--yes")
     with pytest.raises(SystemExit):
         main(["history", path, "rows"])
     assert "InvalidArgument: unknown view 'rows'" in capsys.readouterr().err
@@ -176,7 +170,7 @@ def test_a_table_is_altered_tagged_branched_and_rolled_back(path, capsys) -> Non
 def test_partitions_are_dropped_by_name(tmp_path, capsys) -> None:
     table = Table.create(tmp_path / "p", "id INT, day STRING", partition_keys=["day"])
     table.write(pa.table({"id": pa.array([1, 2], pa.int32()), "day": ["mon", "tue"]}))
-    assert "day=mon" in run(capsys, "drop-partitions", table.path, "day=mon", "--yes")
+    assert "day=mon" in command_line(capsys, "drop-partitions", table.path, "day=mon", "--yes")
     table.alter_options({"partition.expiration-time": "1 d"})
-    assert "nothing to do" in run(capsys, "expire-partitions", table.path)
+    assert "nothing to do" in command_line(capsys, "expire-partitions", table.path)
     assert table.scan().count() == 1

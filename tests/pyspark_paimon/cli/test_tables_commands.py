@@ -10,21 +10,7 @@ import pytest
 
 from pyspark_paimon import Catalog, Table
 from pyspark_paimon.cli import main
-
-
-def run(capsys, *arguments: object) -> str:
-    with pytest.raises(SystemExit) as stopped:
-        main([str(one) for one in arguments])
-    told = capsys.readouterr()
-    assert stopped.value.code == 0, told.err
-    return told.out
-
-
-def refused(capsys, *arguments: object) -> str:
-    with pytest.raises(SystemExit) as stopped:
-        main([str(one) for one in arguments])
-    assert stopped.value.code == 1
-    return capsys.readouterr().err
+from tests.build import command_line
 
 
 @pytest.fixture
@@ -40,26 +26,26 @@ def warehouse(tmp_path) -> Path:
 
 def test_the_tables_of_a_warehouse_are_listed(warehouse, capsys) -> None:
     every = [{"database": database, "table": name} for database in ("a", "b") for name in ("t", "u")]
-    assert [one for one in json.loads(run(capsys, "list", warehouse, "--json")) if one["database"] in {"a", "b"}] == every
-    assert json.loads(run(capsys, "list", "b", "--warehouse", warehouse, "--json")) == every[2:]
-    assert "│ b" in run(capsys, "list", warehouse)
-    assert "give the directory of a warehouse" in refused(capsys, "list")
+    assert [one for one in json.loads(command_line(capsys, "list", warehouse, "--json")) if one["database"] in {"a", "b"}] == every
+    assert json.loads(command_line(capsys, "list", "b", "--warehouse", warehouse, "--json")) == every[2:]
+    assert "│ b" in command_line(capsys, "list", warehouse)
+    assert "give the directory of a warehouse" in command_line(capsys, "list", code=1)
 
 
 def test_a_table_is_dropped_when_that_is_confirmed(warehouse, capsys) -> None:
-    told = run(capsys, "drop", "a.t", "--warehouse", warehouse, "--dry-run")
+    told = command_line(capsys, "drop", "a.t", "--warehouse", warehouse, "--dry-run")
     assert "a.t would be deleted" in told
     assert Catalog(warehouse).list_tables("a") == ["t", "u"]
-    assert "a.t is deleted" in run(capsys, "drop", "a.t", "--warehouse", warehouse, "--yes")
-    assert "b.u is deleted" in run(capsys, "drop", warehouse / "b.db" / "u", "--yes")
+    assert "a.t is deleted" in command_line(capsys, "drop", "a.t", "--warehouse", warehouse, "--yes")
+    assert "b.u is deleted" in command_line(capsys, "drop", warehouse / "b.db" / "u", "--yes")
     assert (Catalog(warehouse).list_tables("a"), Catalog(warehouse).list_tables("b")) == (["u"], ["t"])
     assert not (warehouse / "b.db" / "u").exists()
     elsewhere = Table.create(warehouse / "alone", "id INT")
-    assert "does not end with DATABASE.db/TABLE" in refused(capsys, "drop", elsewhere.path, "--yes")
-    assert "TableNotFound" in refused(capsys, "drop", warehouse / "a.db" / "none", "--yes")
+    assert "does not end with DATABASE.db/TABLE" in command_line(capsys, "drop", elsewhere.path, "--yes", code=1)
+    assert "TableNotFound" in command_line(capsys, "drop", warehouse / "a.db" / "none", "--yes", code=1)
     (warehouse / "a.db" / "mine").mkdir()
     (warehouse / "a.db" / "mine" / "notes.txt").write_text("x")
-    refused(capsys, "drop", warehouse / "a.db" / "mine", "--yes")
+    command_line(capsys, "drop", warehouse / "a.db" / "mine", "--yes", code=1)
     assert (warehouse / "a.db" / "mine" / "notes.txt").exists()
 
 
@@ -70,33 +56,33 @@ def test_changes_are_shown_and_written(warehouse, capsys, tmp_path) -> None:
     table.write([{"id": 3, "s": {"a": 3}}])
     table.create_tag("end")
     wanted = table.changelog(1).to_arrow().to_pylist()
-    lines = run(capsys, "changelog", path, "1", "--json").splitlines()
+    lines = command_line(capsys, "changelog", path, "1", "--json").splitlines()
     assert [json.loads(line) for line in lines] == wanted
-    assert "2 rows of snapshot" in run(capsys, "changelog", path, 1, "end")
-    assert [json.loads(line)["id"] for line in run(capsys, "changelog", path, 1, "-f", "s.a = 3", "--json").splitlines()] == [3]
+    assert "2 rows of snapshot" in command_line(capsys, "changelog", path, 1, "end")
+    assert [json.loads(line)["id"] for line in command_line(capsys, "changelog", path, 1, "-f", "s.a = 3", "--json").splitlines()] == [3]
     file = tmp_path / "changes.parquet"
-    assert f"2 rows of snapshot 3 in {file}" in run(capsys, "changelog", path, 1, "-o", file, "-c", "id")
+    assert f"2 rows of snapshot 3 in {file}" in command_line(capsys, "changelog", path, 1, "-o", file, "-c", "id")
     assert pq.read_table(file).column_names == ["id", "_row_kind"]
-    assert "1 row of snapshot" in run(capsys, "changelog", path, 1, "-n", "1")
-    assert "SnapshotNotFound" in refused(capsys, "changelog", path, "nowhere")
+    assert "1 row of snapshot" in command_line(capsys, "changelog", path, 1, "-n", "1")
+    assert "SnapshotNotFound" in command_line(capsys, "changelog", path, "nowhere", code=1)
 
 
 def test_rows_of_lookups_and_histories_are_written_to_files(warehouse, capsys, tmp_path) -> None:
     path, file = warehouse / "a.db" / "t", tmp_path / "found.jsonl"
-    run(capsys, "lookup", path, "2", "1", "-o", file)
+    command_line(capsys, "lookup", path, "2", "1", "-o", file)
     assert [json.loads(line)["id"] for line in file.read_text().splitlines()] == [2, 1]
-    run(capsys, "history", path, "snapshots", "-o", tmp_path / "history.parquet")
+    command_line(capsys, "history", path, "snapshots", "-o", tmp_path / "history.parquet")
     assert pq.read_table(tmp_path / "history.parquet")["snapshot_id"].to_pylist() == [1]
-    assert json.loads(run(capsys, "scan", path, "-c", "id,s.a", "-f", "s.a = 1", "--json")) == {"id": 1, "s.a": 1}
-    assert "not a known format" in refused(capsys, "lookup", path, "1", "-o", tmp_path / "x.doc")
+    assert json.loads(command_line(capsys, "scan", path, "-c", "id,s.a", "-f", "s.a = 1", "--json")) == {"id": 1, "s.a": 1}
+    assert "not a known format" in command_line(capsys, "lookup", path, "1", "-o", tmp_path / "x.doc", code=1)
 
 
 def test_a_branch_starts_with_the_newest_rows_unless_told_otherwise(warehouse, capsys) -> None:
     path = warehouse / "a.db" / "t"
     table = Table.open(path)
-    assert "trial would be created from snapshot 1" in run(capsys, "branch", path, "trial", "--dry-run")
-    assert "branch trial is created from snapshot 1" in run(capsys, "branch", path, "trial")
-    assert "branch bare is created empty" in run(capsys, "branch", path, "bare", "--empty")
+    assert "trial would be created from snapshot 1" in command_line(capsys, "branch", path, "trial", "--dry-run")
+    assert "branch trial is created from snapshot 1" in command_line(capsys, "branch", path, "trial")
+    assert "branch bare is created empty" in command_line(capsys, "branch", path, "bare", "--empty")
     trial = Table.open(path, branch="trial")
     assert (trial.count(), Table.open(path, branch="bare").count()) == (2, 0)
     assert (table.tags().num_rows, trial.tags().num_rows) == (0, 0)
@@ -106,13 +92,13 @@ def test_a_branch_starts_with_the_newest_rows_unless_told_otherwise(warehouse, c
     assert trial.scan(order_by="id").to_arrow()["id"].to_pylist() == [1, 2], "its files outlive the snapshots of the table"
     assert trial.fsck().problems == ()
     empty = Table.create(warehouse / "a.db" / "e", "id INT")
-    assert "is created empty" in run(capsys, "branch", empty.path, "b")
-    assert "--empty and --tag" in refused(capsys, "branch", path, "c", "--empty", "--tag", "x")
+    assert "is created empty" in command_line(capsys, "branch", empty.path, "b")
+    assert "--empty and --tag" in command_line(capsys, "branch", path, "c", "--empty", "--tag", "x", code=1)
 
 
 def test_the_table_stands_before_what_is_altered(warehouse, capsys) -> None:
     path = warehouse / "a.db" / "t"
-    assert "n INT" in run(capsys, "alter", path, "add", "n", "INT")
+    assert "n INT" in command_line(capsys, "alter", path, "add", "n", "INT")
     with pytest.raises(SystemExit):
         main(["alter", str(path), "add", "--help"])
     told = capsys.readouterr().out

@@ -23,6 +23,7 @@ from manifest.types.ddl import parse_ddl
 from pyspark_paimon import InvalidArgument, NullInKey, SchemaMismatch, Table
 from pyspark_paimon.request import cast_rows
 from pyspark_paimon.request.cast_rows import cast_column
+from tests.build import tuples
 
 UTC = dt.UTC
 
@@ -158,10 +159,6 @@ def table(table_root) -> Table:
     return made
 
 
-def rows(table: Table) -> list[tuple]:
-    return sorted(tuple(row.values()) for row in table.scan().to_arrow().to_pylist())
-
-
 FIRST = (1, 1, None, None)
 GOOD = {"id": ["2", "3"], "n": ["7", " 8"], "d": ["2024-01-31", None], "price": ["1.5", "2"]}
 AS_CAST = [(2, 7, dt.date(2024, 1, 31), Decimal("1.50")), (3, 8, None, Decimal("2.00"))]
@@ -175,7 +172,7 @@ def test_rows_of_any_kind_are_cast(table, make):
     with pytest.raises(SchemaMismatch):
         table.write(make(GOOD))
     table.write(make(GOOD), cast=True)
-    assert rows(table) == [FIRST, *AS_CAST]
+    assert tuples(table) == [FIRST, *AS_CAST]
 
 
 def test_a_value_that_does_not_fit_is_an_error_with_its_row(table):
@@ -187,20 +184,20 @@ def test_a_value_that_does_not_fit_is_an_error_with_its_row(table):
     ]
     with pytest.raises(SchemaMismatch, match=r"row 1: column 'price': '1.555' is no DECIMAL\(6, 2\).*cast='round'"):
         table.write(batches, cast=True)
-    assert rows(table) == [FIRST]
+    assert tuples(table) == [FIRST]
 
 
 def test_values_that_do_not_fit_become_null(table):
     done = table.write(BAD, cast=True, errors="null")
     assert (done.rows, done.rejected) == (3, None)
-    assert rows(table)[1:] == [AS_CAST[0], (3, None, None, None), (4, 8, None, Decimal("2.00"))]
+    assert tuples(table)[1:] == [AS_CAST[0], (3, None, None, None), (4, 8, None, Decimal("2.00"))]
     with pytest.raises(NullInKey):
         table.write({"id": ["x"], "n": ["1"], "d": [None], "price": [None]}, cast=True, errors="null")
 
 
 def test_rows_that_do_not_fit_are_collected(table):
     done = table.write(BAD, cast="round", errors="collect")
-    assert rows(table)[1:] == [AS_CAST[0], (4, 8, None, Decimal("2.00"))]
+    assert tuples(table)[1:] == [AS_CAST[0], (4, 8, None, Decimal("2.00"))]
     assert done.rejected.to_pylist() == [
         {
             "id": "3",
@@ -219,7 +216,7 @@ def test_rows_of_polars_are_collected(table_root):
     made = Table.create(f"{table_root}/t", "id INT, s VARCHAR(3)")
     done = made.write(pl.DataFrame({"id": ["1", "2", "x"], "s": ["abc", "abcd", "ab"]}), cast=True, errors="collect")
     assert done.rejected["_error"].to_pylist() == ["column 's': 'abcd' is no VARCHAR(3)", "column 'id': 'x' is no INT"]
-    assert rows(made) == [(1, "abc")]
+    assert tuples(made) == [(1, "abc")]
 
 
 def test_rows_with_a_bad_value_inside_are_collected(table_root):
@@ -268,7 +265,7 @@ def test_casts_combine_with_kept_and_new_columns(table):
     table.write({"id": ["1"], "n": ["9"], "note": ["x"]}, cast=True, missing="keep", schema_mode="merge")
     assert table.lookup([1]).to_pylist() == [{"id": 1, "n": 9, "d": None, "price": None, "note": "x"}]
     table.write({"id": ["1"], "_row_kind": ["-D"]}, cast=True)
-    assert rows(table) == []
+    assert tuples(table) == []
 
 
 SINGLE = [0.1, 1 / 3, -0.0, float("inf"), None, 3.4e38]

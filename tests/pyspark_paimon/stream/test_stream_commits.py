@@ -12,6 +12,7 @@ from manifest.commit.runs import announce, earlier_commit
 from manifest.io import failpoints
 from manifest.store import FileStore
 from pyspark_paimon import CommitReplayed, CorruptFile, InvalidArgument, Table
+from tests.build import ids
 
 
 def numbers(*ids: int) -> pa.Table:
@@ -21,10 +22,6 @@ def numbers(*ids: int) -> pa.Table:
 @pytest.fixture(params=[(), ("id",)], ids=["append", "keys"])
 def table(create, request) -> Table:
     return create("id BIGINT, n INT", primary_keys=request.param, options={"snapshot.expire.limit": "0"})
-
-
-def ids(table: Table) -> list[int]:
-    return sorted(table.scan().to_arrow()["id"].to_pylist())
 
 
 def expire(table: Table, others: int = 2) -> None:

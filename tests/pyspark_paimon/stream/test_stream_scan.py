@@ -16,20 +16,15 @@ from pyspark_paimon import InvalidArgument, SnapshotExpired, SnapshotNotFound, T
 from pyspark_paimon.filter.parse import bind_filter
 from pyspark_paimon.request.backend import EVERY_LEVEL, ScanRequest
 from pyspark_paimon.stream.table_stream import stream_rows
+from tests.build import events
 from tests.examples import some
 
 COLUMNS = ("id", "n", "_row_kind")
 BEGINNING = Position(0, whole=True)
 
 
-def rows(*given: tuple) -> pa.Table:
-    """Rows of (kind, id, n)."""
-    kinds, ids, numbers = (list(column) for column in zip(*given, strict=True))
-    return pa.table({"id": pa.array(ids, pa.int64()), "city": ["x"] * len(ids), "n": pa.array(numbers, pa.int32()), "_row_kind": kinds})
-
-
 def inserts(*ids: int, n: int = 0) -> pa.Table:
-    return rows(*[("+I", key, n) for key in ids])
+    return events(*[("+I", key, n) for key in ids])
 
 
 def stream_scan(table: Table, **options: Any) -> StreamScan:
@@ -61,13 +56,13 @@ def batches(table: Table, start: Position, limits: Limits = UNLIMITED, **options
 def test_a_new_stream_gives_the_state_and_then_what_appends_wrote(create) -> None:
     table = create(options={"write-only": "true"})
     table.write(inserts(1, 2))
-    table.write(rows(("+U", 1, 7), ("-D", 2, 0)))
+    table.write(events(("+U", 1, 7), ("-D", 2, 0)))
     start = stream_scan(table).start(StartMode.LATEST_FULL)
     assert start == Position(2, whole=True)
     after = stream_scan(table).advance(start)
     assert (after, read(table, start, after)) == (Position(3), [(1, 7, "+I")])
     assert stream_scan(table).advance(after) == after
-    table.write(rows(("-D", 1, 7), ("+I", 3, 3)))
+    table.write(events(("-D", 1, 7), ("+I", 3, 3)))
     end = stream_scan(table).advance(after)
     assert sorted(read(table, after, end)) == [(1, 7, "-D"), (3, 3, "+I")]
     assert read(table, after, end, columns=("id",)) == [(3,)], "without kinds only rows that came to be"
@@ -178,7 +173,7 @@ def test_a_changelog_told_since_it_was_asked_for(create) -> None:
     table = create(options={"write-only": "true"})
     table.write(inserts(1))
     table.alter_options({"changelog-producer": "input"})
-    table.write(rows(("+U", 1, 1)))
+    table.write(events(("+U", 1, 1)))
     assert batches(table, Position(1)) == [[(1, 0, "+I"), (1, 1, "+U")]], "what was committed before is told as it was appended"
 
 
@@ -220,7 +215,7 @@ def act(table: Table, step: Any) -> None:
     elif isinstance(step, str):
         table.compact(full=step == "full")
     else:
-        table.write(rows(*step))
+        table.write(events(*step))
 
 
 @pytest.mark.parametrize("kind", list(TABLES))

@@ -12,6 +12,7 @@ from fileindex.base.errors import InvalidArgument
 from manifest.io.errors import FileMissing, StorageDenied, StorageError
 from manifest.storage import faults
 from pyspark_paimon import Catalog, Table
+from tests.build import cities
 from tests.stores.azure_server import ACCOUNT, CONTAINER, KEY
 from tests.stores.fault_proxy import BUSY, DROP, TRUNCATE, FaultProxy
 from tests.stores.racing import raced
@@ -27,10 +28,6 @@ def proxy(azure):
         yield proxy
 
 
-def rows(ids, city="Oslo"):
-    return pa.table({"id": pa.array(ids, pa.int64()), "city": [f"{city}-{number}" for number in ids]})
-
-
 def made(path, options):
     settings = {"bucket": "2", "file-index.bloom-filter.columns": "city", "file-index.in-manifest-threshold": "1 b"}
     return Table.create(path, "id BIGINT, city STRING", primary_keys=["id"], options=settings, storage_options=options)
@@ -39,13 +36,13 @@ def made(path, options):
 @pytest.mark.parametrize("place", PLACES)
 def test_a_table_s_whole_life(azure, place):
     table = made(f"{place}/{uuid.uuid4()}/t", azure.options())
-    table.write(rows(range(100)))
-    table.write(rows(range(50, 150), "Lima"))
+    table.write(cities(range(100)))
+    table.write(cities(range(50, 150), "Lima"))
     assert table.scan("city = 'Lima-70'").to_arrow().to_pylist() == [{"id": 70, "city": "Lima-70"}]
     assert table.delete("id < 10").rows == 10
     table.create_tag("kept")
     table.create_branch("trial", "kept")
-    Table.open(table.path, branch="trial", storage_options=azure.options()).write(rows([1000]))
+    Table.open(table.path, branch="trial", storage_options=azure.options()).write(cities([1000]))
     table.compact(full=True)
     table.expire_snapshots(retain_min=1, retain_max=1)
     assert (table.scan().count(), table.scan(tag="kept").count()) == (140, 140)
@@ -57,7 +54,7 @@ def test_the_environment_s_credentials_reach_it(azure, monkeypatch):
         monkeypatch.setenv(name, value)
     catalog = Catalog(f"{PLACES[0]}/{uuid.uuid4()}")
     catalog.create_database("empty")
-    catalog.create_table("default.t", "id BIGINT, city STRING", primary_keys=["id"], options={"bucket": "1"}).write(rows([1]))
+    catalog.create_table("default.t", "id BIGINT, city STRING", primary_keys=["id"], options={"bucket": "1"}).write(cities([1]))
     assert catalog.table("t").scan().count() == 1
     catalog.drop_database("empty")
     assert catalog.list_databases() == ["default"]
@@ -85,7 +82,7 @@ def test_what_passes_is_no_error(azure, proxy, fault, monkeypatch):
     proxy.rule = lambda request: fault if request.number == 1 else None
     table = made(f"{PLACES[0]}/{uuid.uuid4()}/t", azure.options(proxy.port))
     for number in range(3):
-        table.write(rows(range(10 * number, 10 * number + 10)))
+        table.write(cities(range(10 * number, 10 * number + 10)))
     table.compact(full=True)
     assert sorted(table.scan().to_arrow().column("id").to_pylist()) == list(range(30))
     assert proxy.done[fault] > 10

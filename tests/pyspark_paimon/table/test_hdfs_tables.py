@@ -17,6 +17,7 @@ from manifest.io.errors import PathNotAllowed, StorageError, TableExists
 from manifest.storage.session_options import refuse_server_credentials
 from manifest.storage.storage_options import StorageOptions
 from pyspark_paimon import Catalog, Table
+from tests.build import cities
 from tests.doc_blocks import HDFS_PAGE, hdfs_texts, run_page, wrong_outputs
 from tests.stores.cut_proxy import CutProxy
 from tests.stores.racing import ROOT, WRITER
@@ -29,10 +30,6 @@ def place(hdfs):
     return f"{hdfs.uri()}/{uuid.uuid4()}"
 
 
-def rows(ids, city="Oslo"):
-    return pa.table({"id": pa.array(ids, pa.int64()), "city": [f"{city}-{number}" for number in ids]})
-
-
 def made(path, **options):
     settings = {"bucket": "2", "file-index.bloom-filter.columns": "city", "file-index.in-manifest-threshold": "1 b"}
     return Table.create(path, "id BIGINT, city STRING", primary_keys=["id"], options=settings | options)
@@ -41,13 +38,13 @@ def made(path, **options):
 @pytest.mark.parametrize("options", [{}, {"deletion-vectors.enabled": "true"}, {"file.format": "orc", "bucket": "-1"}], ids=str)
 def test_a_table_s_whole_life(place, options):
     table = made(f"{place}/t", **options)
-    table.write(rows(range(100)))
-    table.write(rows(range(50, 150), "Lima"))
+    table.write(cities(range(100)))
+    table.write(cities(range(50, 150), "Lima"))
     assert table.scan("city = 'Lima-70'").to_arrow().to_pylist() == [{"id": 70, "city": "Lima-70"}]
     assert table.delete("id < 10").rows == 10
     table.create_tag("kept")
     table.create_branch("trial", "kept")
-    Table.open(table.path, branch="trial").write(rows([1000]))
+    Table.open(table.path, branch="trial").write(cities([1000]))
     table.compact(full=True)
     table.rollback_to(tag="kept")
     table.compact(full=True)
@@ -66,7 +63,7 @@ def test_a_table_s_whole_life(place, options):
 def test_consumers_keep_their_place(place):
     table = made(f"{place}/t")
     for number in range(3):
-        table.write(rows([number]))
+        table.write(cities([number]))
     table.reset_consumer("c", 2)
     snapshots = table._backend.store().snapshots
     assert [snapshots.advance_consumer("c", following, lambda held: held["nextSnapshot"] > 3) for following in (3, 4, 5)] == [
@@ -80,7 +77,7 @@ def test_consumers_keep_their_place(place):
 def test_a_catalog_renames_and_drops(place):
     catalog = Catalog(place)
     catalog.create_database("sales")
-    catalog.create_table("sales.t", "id BIGINT, city STRING", primary_keys=["id"], options={"bucket": "1"}).write(rows([1]))
+    catalog.create_table("sales.t", "id BIGINT, city STRING", primary_keys=["id"], options={"bucket": "1"}).write(cities([1]))
     catalog.create_table("sales.u", "id BIGINT")
     with pytest.raises(TableExists):
         catalog.rename_table("sales.t", "sales.u")

@@ -9,6 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pyspark_paimon import InvalidArgument, NullInKey, SchemaMismatch, Table
+from tests.build import tuples
 
 DDL = "id BIGINT, a INT, b STRING, c INT NOT NULL"
 FULL = {"id": [1, 2], "a": [10, 20], "b": ["x", "y"], "c": [7, 8]}
@@ -18,10 +19,6 @@ def make(root, ddl=DDL, **options: str) -> Table:
     return Table.create(
         f"{root}/t", ddl, primary_keys=["id"], options={"bucket": "1"} | {k.replace("_", "-"): v for k, v in options.items()}
     )
-
-
-def rows(table: Table) -> list[tuple]:
-    return sorted(tuple(row.values()) for row in table.scan().to_arrow().to_pylist())
 
 
 @pytest.fixture
@@ -42,38 +39,38 @@ def test_an_upsert_without_columns_is_refused(table):
             assert way in text
     with pytest.raises(SchemaMismatch, match="columns 'a', 'b' are missing"):
         table.write({"id": [1]})
-    assert rows(table) == [(1, 10, "x"), (2, 20, "y")]
+    assert tuples(table) == [(1, 10, "x"), (2, 20, "y")]
     assert table.snapshots().num_rows == 1
 
 
 def test_missing_columns_become_null_on_demand(table):
     table.write({"id": [1, 3], "a": [5, 6]}, missing="null")
-    assert rows(table) == [(1, 5, None), (2, 20, "y"), (3, 6, None)]
+    assert tuples(table) == [(1, 5, None), (2, 20, "y"), (3, 6, None)]
 
 
 def test_missing_columns_keep_stored_values_in_one_commit(table):
     done = table.write({"id": [1, 3], "a": [5, 6]}, missing="keep", properties={"ticket": "1"})
     assert (done.rows, done.snapshot_id) == (2, 2)
-    assert rows(table) == [(1, 5, "x"), (2, 20, "y"), (3, 6, None)]
+    assert tuples(table) == [(1, 5, "x"), (2, 20, "y"), (3, 6, None)]
     assert table.history(1)["properties"].to_pylist() == [[("ticket", "1")]]
     assert table.write({"id": [2, 9]}, missing="keep").rows == 1, "a key alone is inserted, and changes nothing of a stored row"
-    assert rows(table) == [(1, 5, "x"), (2, 20, "y"), (3, 6, None), (9, None, None)]
+    assert tuples(table) == [(1, 5, "x"), (2, 20, "y"), (3, 6, None), (9, None, None)]
 
 
 def test_the_last_row_of_a_key_wins_with_keep(table):
     table.write({"id": [1, 3, 1, 3], "a": [5, 6, 7, 8]}, missing="keep")
-    assert rows(table) == [(1, 7, "x"), (2, 20, "y"), (3, 8, None)]
+    assert tuples(table) == [(1, 7, "x"), (2, 20, "y"), (3, 8, None)]
 
 
 def test_kinds_with_keep(table):
     changes = {"id": [1, 2, 3, 4], "a": [5, None, 6, None], "_row_kind": ["+U", "-D", "+I", "-D"]}
     table.write(changes, missing="keep")
-    assert rows(table) == [(1, 5, "x"), (3, 6, None)]
+    assert tuples(table) == [(1, 5, "x"), (3, 6, None)]
 
 
 def test_whole_rows_with_keep_are_a_plain_upsert(table):
     table.write({"id": [1], "a": [5], "b": [None]}, missing="keep")
-    assert rows(table) == [(1, 5, None), (2, 20, "y")]
+    assert tuples(table) == [(1, 5, None), (2, 20, "y")]
     assert table.history(1)["operation"].to_pylist() == ["upsert"]
 
 
@@ -81,35 +78,35 @@ def test_a_repeated_keep_writes_once(table):
     first = table.write({"id": [1], "a": [5]}, missing="keep", commit_id="job-1")
     again = table.write({"id": [1], "a": [6]}, missing="keep", commit_id="job-1")
     assert (again.replayed, again.snapshot_id) == (True, first.snapshot_id)
-    assert rows(table) == [(1, 5, "x"), (2, 20, "y")]
+    assert tuples(table) == [(1, 5, "x"), (2, 20, "y")]
 
 
 def test_deletes_need_only_their_key(table):
     table.write({"id": [1], "_row_kind": ["-D"]})
-    assert rows(table) == [(2, 20, "y")]
+    assert tuples(table) == [(2, 20, "y")]
     with pytest.raises(SchemaMismatch, match="'b' is missing"):
         table.write({"id": [2, 3], "a": [1, 1], "_row_kind": ["-D", "+I"]})
-    assert rows(table) == [(2, 20, "y")]
+    assert tuples(table) == [(2, 20, "y")]
 
 
 def test_columns_with_a_default_may_be_left_out(table_root):
     table = make(table_root, "id BIGINT, b STRING").add_column("a", "INT", after="id", default="5")
     table.write({"id": [1], "b": ["x"]})
-    assert rows(table) == [(1, 5, "x")]
+    assert tuples(table) == [(1, 5, "x")]
     table.write({"id": [1, 2], "a": [6, 7], "b": ["x", "y"]})
     table.write({"id": [1, 3], "b": ["z", "z"]}, missing="keep")
-    assert rows(table) == [(1, 6, "z"), (2, 7, "y"), (3, 5, "z")]
+    assert tuples(table) == [(1, 6, "z"), (2, 7, "y"), (3, 5, "z")]
 
 
 def test_not_null_columns_may_be_left_out_of_existing_rows(table_root):
     table = make(table_root)
     table.write(FULL)
     table.write({"id": [1], "a": [1]}, missing="keep")
-    assert rows(table) == [(1, 1, "x", 7), (2, 20, "y", 8)]
+    assert tuples(table) == [(1, 1, "x", 7), (2, 20, "y", 8)]
     for missing in ("keep", "null", "refuse"):
         with pytest.raises(SchemaMismatch, match="'c' is missing"):
             table.write({"id": [9], "a": [1], "b": ["z"]}, missing=missing)
-    assert rows(table) == [(1, 1, "x", 7), (2, 20, "y", 8)]
+    assert tuples(table) == [(1, 1, "x", 7), (2, 20, "y", 8)]
 
 
 @pytest.mark.parametrize("engine", ["partial-update", "aggregation", "first-row"])
@@ -121,15 +118,15 @@ def test_other_engines_take_any_columns(table_root, engine):
         table.write({"id": [1], "b": ["x"]}, missing=missing)
     expected = {"partial-update": (1, 5, "x"), "aggregation": (1, 15, "x"), "first-row": (1, 5, None)}[engine]
     table.compact()
-    assert rows(table) == [expected]
+    assert tuples(table) == [expected]
 
 
 def test_append_tables_and_overwrites_take_any_columns(table, tmp_path):
     log = Table.create(tmp_path / "log", "id BIGINT, a INT, b STRING")
     log.write({"id": [1]})
-    assert rows(log) == [(1, None, None)]
+    assert tuples(log) == [(1, None, None)]
     table.write({"id": [5]}, "overwrite")
-    assert rows(table) == [(5, None, None)]
+    assert tuples(table) == [(5, None, None)]
 
 
 def test_dicts_with_other_keys_are_refused(table):
@@ -141,9 +138,9 @@ def test_dicts_with_other_keys_are_refused(table):
     with table.writer() as writer, pytest.raises(SchemaMismatch, match="other keys"):
         writer.write(ragged)
     table.write([{"id": 1, "_row_kind": "-D"}, {"id": 3, "a": 1, "b": "n", "_row_kind": "+I"}])
-    assert rows(table) == [(2, 20, "y"), (3, 1, "n")]
+    assert tuples(table) == [(2, 20, "y"), (3, 1, "n")]
     table.write(ragged, missing="null")
-    assert rows(table) == [(1, 5, "z"), (2, 6, None), (3, 1, "n")]
+    assert tuples(table) == [(1, 5, "z"), (2, 6, None), (3, 1, "n")]
 
 
 def test_a_writer_refuses_or_fills(table):
@@ -151,7 +148,7 @@ def test_a_writer_refuses_or_fills(table):
         writer.write({"id": [1], "a": [5]})
     with table.writer(missing="null") as writer:
         writer.write({"id": [1], "a": [5]})
-    assert rows(table) == [(1, 5, None), (2, 20, "y")]
+    assert tuples(table) == [(1, 5, None), (2, 20, "y")]
     with pytest.raises(InvalidArgument, match="writer"):
         table.writer(missing="keep")
 
@@ -168,7 +165,7 @@ def test_a_writer_refuses_or_fills(table):
 def test_arguments_that_do_not_fit(table, arguments, message):
     with pytest.raises(InvalidArgument, match=message):
         table.write({"id": [1], "a": [5]}, **arguments)
-    assert rows(table) == [(1, 10, "x"), (2, 20, "y")]
+    assert tuples(table) == [(1, 10, "x"), (2, 20, "y")]
 
 
 def test_keep_checks_columns_and_keys(table):
@@ -180,7 +177,7 @@ def test_keep_checks_columns_and_keys(table):
         table.write({"id": [1], "a": pa.array(["x"])}, missing="keep")
     with pytest.raises(NullInKey):
         table.write({"id": [None], "a": [5]}, missing="keep")
-    assert rows(table) == [(1, 10, "x"), (2, 20, "y")]
+    assert tuples(table) == [(1, 10, "x"), (2, 20, "y")]
 
 
 ENGINES = {
@@ -266,7 +263,7 @@ def test_no_engine_and_no_road_clears_a_column_that_a_row_lacks(data, engine, mi
         if road == "two rows of a key":
             keys = [keys[0], *keys]
         given_rows = [{"id": key, **{name: data.draw(value) for name in sorted(names)}} for key in keys]
-        before = rows(table)
+        before = tuples(table)
         written = pa.Table.from_pylist(given_rows, schema=pa.schema([("id", pa.int32()), *((name, pa.int32()) for name in sorted(names))]))
         try:
             if road == "writer" and missing == "refuse":
@@ -276,7 +273,7 @@ def test_no_engine_and_no_road_clears_a_column_that_a_row_lacks(data, engine, mi
                 table.write(written if road == "arrow" else given_rows, missing=missing)
         except SchemaMismatch as error:
             text = str(error)
-            assert rows(table) == before
+            assert tuples(table) == before
             assert missing == "refuse" or engine == "sequence group"
             assert erases(engine, names)
             assert "nothing was committed" in text
@@ -284,9 +281,9 @@ def test_no_engine_and_no_road_clears_a_column_that_a_row_lacks(data, engine, mi
         assert missing == "keep" or not erases(engine, names)
         for row in given_rows:
             stored[row["id"]] = folded(engine, stored.get(row["id"]), {name: row[name] for name in names})
-        assert rows(table) == sorted((key, *(row[name] for name in "abcg")) for key, row in stored.items())
+        assert tuples(table) == sorted((key, *(row[name] for name in "abcg")) for key, row in stored.items())
     table.compact(full=True)
-    assert rows(table) == sorted((key, *(row[name] for name in "abcg")) for key, row in stored.items())
+    assert tuples(table) == sorted((key, *(row[name] for name in "abcg")) for key, row in stored.items())
 
 
 def test_keep_needs_a_key(tmp_path):
@@ -307,7 +304,7 @@ def test_keep_with_defaults_and_not_null_columns_in_every_engine(tmp_path):
         table = table.set_default("c", "9")
         table.write([{"id": 1, "a": 1, "b": 2, "c": 3, "g": 4}])
         table.write([{"id": 1, "a": 5, "g": 5}], missing="keep")
-        assert rows(table) == [(1, 5, 2, 3, 5)], name
+        assert tuples(table) == [(1, 5, 2, 3, 5)], name
 
 
 _VALUES = st.one_of(st.none(), st.integers(-3, 3))
@@ -333,7 +330,7 @@ def test_keep_is_an_update_of_a_dict(writes, tmp_path_factory):
         for key, row in last.items():
             old = stored.setdefault(key, {"a": None, "b": None})
             old.update({name: row[at] for at, name in enumerate(("a", "b"), 1) if name in columns})
-    assert rows(table) == sorted((key, row["a"], row["b"]) for key, row in stored.items())
+    assert tuples(table) == sorted((key, row["a"], row["b"]) for key, row in stored.items())
 
 
 @pytest.mark.parametrize("engine", ["partial-update", "aggregation"])

@@ -12,6 +12,7 @@ import pytest
 from manifest.io.errors import StorageError
 from manifest.storage import faults
 from pyspark_paimon import Table
+from tests.build import cities
 from tests.stores.fault_proxy import BROKEN, BUSY, DROP, LOSE, STALL, TRUNCATE
 
 pytest.importorskip("obstore", reason="object stores need the extra 'objectstore'")
@@ -29,23 +30,19 @@ STEPS = {
 }
 
 
-def rows(ids, city="Oslo"):
-    return pa.table({"id": pa.array(ids, pa.int64()), "city": [f"{city}-{number}" for number in ids]})
-
-
 def made(s3, proxy, warehouse, **options):
     """A table of two buckets behind the proxy, with fifty rows in ten snapshots."""
     settings = {"bucket": "2", "write-only": "true"}
     reached = s3.options(proxy.port) | options
     table = Table.create(f"{warehouse()}/t", "id BIGINT, city STRING", primary_keys=["id"], options=settings, storage_options=reached)
     for number in range(10):
-        table.write(rows(range(5 * number, 5 * number + 5)))
+        table.write(cities(range(5 * number, 5 * number + 5)))
     return table
 
 
 def whole_life(table):
     """Every operation once more; ids of the rows that must be there."""
-    assert table.write(rows(range(40, 60), "Lima")).rows == 20
+    assert table.write(cities(range(40, 60), "Lima")).rows == 20
     assert table.delete("id < 3").rows == 3
     table.compact(full=True)
     table.expire_snapshots(retain_min=1, retain_max=1, older_than=2**62)
@@ -108,9 +105,9 @@ def test_a_store_that_is_gone_amid_a_write_is_an_error_that_says_so_and_the_repe
     proxy.rule = rule
     identity = str(uuid.uuid4())
     with pytest.raises(StorageError, match=r"s3://"):
-        table.write(rows(range(100, 110)), commit_id=identity)
+        table.write(cities(range(100, 110)), commit_id=identity)
     proxy.rule = lambda _: None
-    again = table.write(rows(range(100, 110)), commit_id=identity)
+    again = table.write(cities(range(100, 110)), commit_id=identity)
     assert again.replayed == (step == "commit, snapshot")
     checked(s3, table, [*range(50), *range(100, 110)])
 
@@ -137,7 +134,7 @@ def test_a_request_that_is_not_answered_in_time_is_made_again(s3, proxy, warehou
     proxy.rule = lambda request: (
         STALL if request.number == 1 and "/snapshot/snapshot-11" in request.path and request.method == "PUT" else None
     )
-    assert table.write(rows([1000])).snapshot_id == 11
+    assert table.write(cities([1000])).snapshot_id == 11
     assert proxy.done[STALL] == 1
     assert any("PUT new" in what for what in faults.RETRIED)
     checked(s3, table, [*range(50), 1000])

@@ -19,6 +19,7 @@ from manifest.io.errors import CredentialsRefused
 from manifest.storage import faults
 from pyspark_paimon import Catalog, Table
 from pyspark_paimon.table.engine_choice import backend_for
+from tests.build import cities
 from tests.stores.fault_proxy import BUSY, EXPIRED, SKEWED
 from tests.stores.racing import raced
 from tests.stores.s3_server import IDENTITY, SECRET, S3Server
@@ -31,16 +32,12 @@ def _quick(monkeypatch):
     monkeypatch.setattr(faults, "_FIRST_WAIT", 0.001)
 
 
-def rows(ids, city="Oslo"):
-    return pa.table({"id": pa.array(ids, pa.int64()), "city": [f"{city}-{number}" for number in ids]})
-
-
 @pytest.mark.slow
 def test_a_table_s_whole_life_on_a_store(s3, warehouse):
     path, options = f"{warehouse()}/db.db/t", s3.options()
     table = Table.create(path, "id BIGINT, city STRING", primary_keys=["id"], options=INDEXED, storage_options=options)
-    table.write(rows(range(100)))
-    table.write(rows(range(50, 150), "Lima"))
+    table.write(cities(range(100)))
+    table.write(cities(range(50, 150), "Lima"))
     assert table.scan("city = 'Lima-70'").to_arrow().to_pylist() == [{"id": 70, "city": "Lima-70"}]
     assert table.delete("id < 10").rows == 10
     assert table.update("id = 20", values={"city": "Rome"}).rows == 1
@@ -48,7 +45,7 @@ def test_a_table_s_whole_life_on_a_store(s3, warehouse):
     table.create_branch("trial", "kept")
     table.add_column("n", "INT")
     branch = Table.open(path, branch="trial", storage_options=options)
-    branch.write(rows([1000]))
+    branch.write(cities([1000]))
     assert (branch.scan().count(), table.scan().count()) == (141, 140)
     table.compact(full=True)
     table.expire_snapshots(retain_min=1, retain_max=1)
@@ -75,7 +72,7 @@ def test_a_catalog_on_a_store(s3, warehouse):
     catalog.create_table("default.orders", "id BIGINT, city STRING", primary_keys=["id"], options={"bucket": "1"})
     assert (catalog.list_databases(), catalog.list_tables(), catalog.list_tables("empty")) == (["default", "empty"], ["orders"], [])
     orders = catalog.table("orders")
-    orders.write(rows([1]))
+    orders.write(cities([1]))
     orders.create_branch("dev")
     assert catalog.table("default.orders$branch_dev").scan().count() == 0
     with pytest.raises(UnsupportedOption, match="an object store has no renames"):
@@ -116,13 +113,13 @@ def test_no_secret_is_written_shown_or_logged(s3, warehouse, proxy, caplog, capf
 
     with caplog.at_level(logging.DEBUG):
         table = Table.create(path, "id BIGINT, city STRING", primary_keys=["id"], options=INDEXED, storage_options=options)
-        show(table, table._backend, table._backend._file_io, table.write(rows(range(10))), table.compact(full=True))
+        show(table, table._backend, table._backend._file_io, table.write(cities(range(10))), table.compact(full=True))
         scan = table.scan("city = 'Oslo-1'")
         show(scan, scan.explain(), scan.to_arrow(), table.table_schema, table.table_schema.to_json(), table.option_effects().to_pylist())
         show(table.files().to_pylist(), table.snapshots().to_pylist(), Catalog(path, options), table.fsck("deep"))
         show(*vars(scan).values())
         proxy.rule = lambda request: BUSY
-        fails(lambda: table.write(rows([1])))
+        fails(lambda: table.write(cities([1])))
         fails(lambda: Table.open(path, storage_options=options))
         proxy.rule = lambda _: None
         fails(lambda: Table.open(f"{path}-2", storage_options=options))
@@ -131,7 +128,7 @@ def test_no_secret_is_written_shown_or_logged(s3, warehouse, proxy, caplog, capf
         fails(lambda: Table.open(path, storage_options=SECRET))
         fails(lambda: Table.open(path, storage_options={"s3.secret-key": [SECRET]}))
         fails(lambda: Catalog(path, [SECRET]))
-        fails(lambda: table.write(rows([1]), options={"s3.secret-key": SECRET}))
+        fails(lambda: table.write(cities([1]), options={"s3.secret-key": SECRET}))
         for wrong in ({"s3.secret-key": SECRET[::-1]}, {"s3.access-key": IDENTITY[::-1]}):
             fails(lambda wrong=wrong: Table.open(path, storage_options=options | wrong))
     shown.write(caplog.text + "".join(capfd.readouterr()))
@@ -151,15 +148,15 @@ def test_credentials_that_are_refused_amid_a_write_are_named_and_lose_nothing(s3
     table = Table.create(
         path, "id BIGINT, city STRING", primary_keys=["id"], options={"bucket": "1"}, storage_options=s3.options(proxy.port)
     )
-    table.write(rows(range(10)))
+    table.write(cities(range(10)))
     identity = str(uuid.uuid4())
     proxy.rule = lambda request: fault if request.method == "PUT" and "/manifest/" in request.path else None
     with pytest.raises(CredentialsRefused, match=says):
-        table.write(rows([10]), commit_id=identity)
+        table.write(cities([10]), commit_id=identity)
     assert proxy.done[fault] < 5, "no use to ask again"
     proxy.rule = lambda _: None
     assert table.scan().count() == 10
-    assert table.write(rows([10]), commit_id=identity).rows == 1
+    assert table.write(cities([10]), commit_id=identity).rows == 1
     assert (table.scan().count(), table.fsck("deep").problems) == (11, ())
 
 
@@ -186,7 +183,7 @@ def test_a_server_that_is_killed_and_comes_back_amid_writes_and_compactions_lose
         def write():
             try:
                 for number in range(1000):
-                    table.write(rows(range(10 * number, 10 * number + 10)))
+                    table.write(cities(range(10 * number, 10 * number + 10)))
                     acknowledged.append(number)
                     if number % 5 == 4:
                         table.compact()

@@ -17,6 +17,7 @@ from manifest.entry.index_manifest import IndexManifestEntry
 from manifest.io.errors import HistoryBusy, UnsupportedTable
 from pyspark_paimon import Holder, InvalidArgument, Table
 from pyspark_paimon.operations import purge
+from tests.build import ids
 from tests.pyspark_paimon.fsck_kit import Surgeon
 from tests.tiny import tiny_options
 
@@ -61,10 +62,6 @@ def made(path: Path, layout: str = "plain", **options: str) -> Table:
     return Table.create(
         path, "id STRING, v STRING, n BIGINT", primary_keys=keys, options={"bucket": "1", **PLAIN, **INDEXES, **more, **options}
     )
-
-
-def ids(table: Table) -> list[str]:
-    return sorted(table.scan().to_arrow()["id"].to_pylist())
 
 
 @pytest.mark.local_files

@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pyspark_paimon import InvalidArgument, SnapshotExpired, SnapshotNotFound, Table, UnknownColumn
+from tests.build import events
 from tests.golden_rows import GOLDEN, expected_rows, golden_rows
 
 KINDS = ("+I", "-U", "+U", "-D")
@@ -26,18 +27,12 @@ def changes(scan: Any) -> list[tuple]:
     return list(zip(*(table[name].to_pylist() for name in ("_row_kind", "id", "n")), strict=True))
 
 
-def rows(*given: tuple) -> pa.Table:
-    """Rows of (kind, id, n)."""
-    kinds, ids, numbers = (list(column) for column in zip(*given, strict=True))
-    return pa.table({"id": pa.array(ids, pa.int64()), "city": ["x"] * len(ids), "n": pa.array(numbers, pa.int32()), "_row_kind": kinds})
-
-
 def filled(create, **options: str) -> Table:
     """Three snapshots of level-0 files with every kind of row."""
     table = create(options={"write-only": "true", **options})
-    table.write(rows(("+I", 1, 10), ("+I", 2, 20), ("+I", 3, 30)))
-    table.write(rows(("+U", 1, 11), ("-D", 2, 20), ("-U", 3, 30), ("+U", 3, 31), ("+I", 4, 40)))
-    table.write(rows(("-D", 4, 40), ("+I", 5, 50), ("+U", 1, 12), ("+I", 2, 21)))
+    table.write(events(("+I", 1, 10), ("+I", 2, 20), ("+I", 3, 30)))
+    table.write(events(("+U", 1, 11), ("-D", 2, 20), ("-U", 3, 30), ("+U", 3, 31), ("+I", 4, 40)))
+    table.write(events(("-D", 4, 40), ("+I", 5, 50), ("+U", 1, 12), ("+I", 2, 21)))
     return table
 
 
@@ -66,7 +61,7 @@ def test_a_delta_is_what_appends_wrote_with_its_kinds(create) -> None:
 def test_compactions_and_overwrites_are_in_no_delta(create) -> None:
     table = filled(create)
     table.compact(full=True)
-    table.write(rows(("+I", 9, 90)).drop_columns("_row_kind"), mode="overwrite")
+    table.write(events(("+I", 9, 90)).drop_columns("_row_kind"), mode="overwrite")
     assert changes(table.scan(incremental=(3, 5))) == []
     assert sorted(changes(table.changelog(3))) == [("+I", 9, 90), ("-D", 1, 12), ("-D", 2, 21), ("-D", 3, 31), ("-D", 5, 50)]
 
@@ -117,9 +112,9 @@ def test_columns_limit_count_and_explain(create) -> None:
 
 def test_what_happened_before_there_was_a_changelog_is_told_by_the_states(create) -> None:
     table = create()
-    table.write(rows(("+I", 1, 10), ("+I", 2, 20)))
+    table.write(events(("+I", 1, 10), ("+I", 2, 20)))
     table.alter_options({"changelog-producer": "input"})
-    table.write(rows(("+U", 1, 11)))
+    table.write(events(("+U", 1, 11)))
     assert changes(table.changelog(0)) == [("+I", 1, 11), ("+I", 2, 20)]
     assert changes(table.changelog(1)) == [("+U", 1, 11)]
     assert changes(table.scan(incremental=(0, 2))) == [("+U", 1, 11)]
@@ -214,7 +209,7 @@ def test_changes_lead_from_any_state_to_any_later_one(tmp_path_factory, writes: 
         else:
             for kind, key, value in write:
                 model = {k: v for k, v in model.items() if k != key} if kind == "-D" else {**model, key: value}
-            made = table.write(rows(*write), options={"write-only": "true"}).snapshot_id
+            made = table.write(events(*write), options={"write-only": "true"}).snapshot_id
         if made is not None:
             states[made] = dict(model)
     for start, before in states.items():
@@ -254,7 +249,7 @@ def test_a_changelog_leads_from_state_to_state(tmp_path_factory, producer: str, 
     last, state = 0, {}
     for _ in range(data.draw(st.integers(2, 4))):
         some = st.tuples(st.sampled_from(kinds), st.integers(0, 5), st.none() | st.integers(0, 3))
-        done = table.write(rows(*data.draw(st.lists(some, min_size=1, max_size=5))))
+        done = table.write(events(*data.draw(st.lists(some, min_size=1, max_size=5))))
         now = max(snapshot for snapshot in (done.snapshot_id, done.compact_snapshot_id) if snapshot is not None)
         seen = {row["id"]: row["n"] for row in table.scan().to_arrow().to_pylist()}
         state = applied(state, changes(table.changelog(last, now)))

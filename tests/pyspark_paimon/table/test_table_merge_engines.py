@@ -7,6 +7,7 @@ import pyarrow as pa
 import pytest
 
 from pyspark_paimon import InvalidArgument, SchemaMismatch, UnmergeableRows, UnsupportedOption, UnsupportedTable
+from tests.build import tuples
 
 AGGREGATION = {"merge-engine": "aggregation", "fields.n.aggregate-function": "sum"}
 PARTIAL = {"merge-engine": "partial-update"}
@@ -18,19 +19,15 @@ def rows(*values, kinds=None) -> pa.Table:
     return table if kinds is None else table.append_column("_row_kind", pa.array(kinds))
 
 
-def content(table) -> list[tuple]:
-    return sorted(tuple(row.values()) for row in table.scan().to_arrow().to_pylist())
-
-
 def test_aggregation_sums_what_is_written(create) -> None:
     table = create(options=AGGREGATION)
     table.write(rows((1, "a", 1), (1, None, 2), (2, "b", 5)))
     table.write(rows((1, "c", 10), (2, None, None)))
-    assert content(table) == [(1, "c", 13), (2, "b", 5)]
+    assert tuples(table) == [(1, "c", 13), (2, "b", 5)]
     table.write(rows((1, "c", 3), kinds=["-U"]))
-    assert content(table) == [(1, None, 10), (2, "b", 5)]
+    assert tuples(table) == [(1, None, 10), (2, "b", 5)]
     table.compact(full=True)
-    assert content(table) == [(1, None, 10), (2, "b", 5)]
+    assert tuples(table) == [(1, None, 10), (2, "b", 5)]
 
 
 def test_a_filter_sees_folded_rows_only(create) -> None:
@@ -48,19 +45,19 @@ def test_partial_update_fills_gaps_and_refuses_deletes(create) -> None:
     table = create(options=PARTIAL)
     table.write(rows((1, "a", None)))
     table.write(rows((1, None, 7)))
-    assert content(table) == [(1, "a", 7)]
+    assert tuples(table) == [(1, "a", 7)]
     with pytest.raises(UnmergeableRows, match="ignore-delete"):
         table.write(rows((1, None, None), kinds=["-D"]))
     with pytest.raises(UnsupportedTable, match=r"partial-update\.remove-record-on-delete"):
         table.delete("id = 1")
-    assert content(table) == [(1, "a", 7)]
+    assert tuples(table) == [(1, "a", 7)]
 
 
 def test_rows_may_say_nothing_about_columns_of_a_partial_update_table(create) -> None:
     table = create("id BIGINT, city STRING, n INT NOT NULL, tags ARRAY<STRING>", options=PARTIAL)
     table.write(pa.table({"id": [1, 2], "city": ["a", "b"], "n": [1, 2]}))
     table.write(pa.table({"n": [5], "id": [1], "tags": [["x"]]}))
-    assert content(table) == [(1, "a", 5, ["x"]), (2, "b", 2, None)]
+    assert tuples(table) == [(1, "a", 5, ["x"]), (2, "b", 2, None)]
     with pytest.raises(SchemaMismatch, match="'n' is missing"):
         table.write(pa.table({"id": [1], "city": ["c"]}))
 
@@ -69,7 +66,7 @@ def test_columns_that_are_left_out_are_null_on_demand(create) -> None:
     table = create("id BIGINT, city STRING")
     table.write(pa.table({"id": [1], "city": ["a"]}))
     table.write(pa.table({"id": [1, 2]}), missing="null")
-    assert content(table) == [(1, None), (2, None)]
+    assert tuples(table) == [(1, None), (2, None)]
     with pytest.raises(SchemaMismatch, match="'id' is missing, and it places rows"):
         table.write(pa.table({"city": ["a"]}))
 
@@ -78,7 +75,7 @@ def test_a_sequence_group_orders_its_columns_alone(create) -> None:
     table = create("id BIGINT, a INT, at INT, b INT", options={**PARTIAL, "fields.at.sequence-group": "a"})
     table.write(pa.table({"id": [1], "a": [1], "at": [5], "b": [1]}))
     table.write(pa.table({"id": [1], "a": [2], "at": [4], "b": [2]}))
-    assert content(table) == [(1, 1, 5, 2)]
+    assert tuples(table) == [(1, 1, 5, 2)]
     assert table.scan(columns=["a"]).to_arrow().to_pylist() == [{"a": 1}]
 
 
@@ -90,9 +87,9 @@ def test_rows_are_deleted_where_an_option_says_how(create, options) -> None:
     table = create(options=options)
     table.write(rows((1, "a", 1), (2, "b", 2)))
     assert table.delete("id = 1").rows == 1
-    assert content(table) == [(2, "b", 2)]
+    assert tuples(table) == [(2, "b", 2)]
     table.compact(full=True)
-    assert content(table) == [(2, "b", 2)]
+    assert tuples(table) == [(2, "b", 2)]
 
 
 @pytest.mark.parametrize("options", [{"ignore-delete": "true"}, {"merge-engine": "first-row"}, AGGREGATION])
@@ -101,14 +98,14 @@ def test_delete_is_refused_where_rows_would_stay(create, options) -> None:
     table.write(rows((1, "a", 1)))
     with pytest.raises(UnsupportedTable):
         table.delete("id = 1")
-    assert content(table) == [(1, "a", 1)]
+    assert tuples(table) == [(1, "a", 1)]
 
 
 def test_first_row_keeps_what_came_first_and_shows_it_at_once(create) -> None:
     table = create(options={"merge-engine": "first-row"})
     table.write(rows((1, "a", 1)))
     table.write(rows((1, "b", 2), (2, "c", 3)))
-    assert content(table) == [(1, "a", 1), (2, "c", 3)]
+    assert tuples(table) == [(1, "a", 1), (2, "c", 3)]
     with pytest.raises(UnmergeableRows, match="first-row"):
         table.write(rows((1, "a", 1), kinds=["-D"]))
 
@@ -118,16 +115,16 @@ def test_a_sum_that_leaves_its_type_is_an_error_and_writes_nothing(create) -> No
     table.write(rows((1, "a", 2**31 - 1)))
     with pytest.raises(UnmergeableRows, match=r"column 'n'.*sum"):
         table.write(rows((2, "a", 2**31 - 1), (2, "a", 1)))
-    assert content(table) == [(1, "a", 2**31 - 1)]
+    assert tuples(table) == [(1, "a", 2**31 - 1)]
 
 
 def test_kinds_come_from_a_column_of_the_table(create) -> None:
     table = create("id BIGINT, op STRING", options={"rowkind.field": "op"})
     table.write(pd.DataFrame({"id": [1, 2, 3], "op": ["+I", "+U", "+I"]}))
     table.write(pa.table({"id": [1, 4], "op": ["-D", "+I"]}))
-    assert content(table) == [(2, "+U"), (3, "+I"), (4, "+I")]
+    assert tuples(table) == [(2, "+U"), (3, "+I"), (4, "+I")]
     assert table.delete("id = 2").rows == 1
-    assert content(table) == [(3, "+I"), (4, "+I")]
+    assert tuples(table) == [(3, "+I"), (4, "+I")]
     for wrong in ("x", None):
         with pytest.raises(SchemaMismatch, match=r"rowkind\.field"):
             table.write(pa.table({"id": [1], "op": pa.array([wrong], pa.string())}))
@@ -138,7 +135,7 @@ def test_kinds_come_from_a_column_of_the_table(create) -> None:
 def test_update_before_can_be_ignored(create) -> None:
     table = create(options={**PARTIAL, "ignore-update-before": "true", "partial-update.remove-record-on-delete": "true"})
     table.write(rows((1, "a", 1), (1, "b", None), (1, None, 2), kinds=["+I", "-U", "+U"]))
-    assert content(table) == [(1, "a", 2)]
+    assert tuples(table) == [(1, "a", 2)]
 
 
 @pytest.mark.parametrize(
@@ -184,7 +181,7 @@ def test_merge_options_are_checked_again_when_they_are_altered(create) -> None:
         table.alter_options({"fields.city.aggregate-function": "sum"})
     table.write(rows((1, "a", 1), (1, "b", 1)))
     table.write(rows((1, "a", 1)))
-    assert content(table) == [(1, "b", 3)]
+    assert tuples(table) == [(1, "b", 3)]
 
 
 GROUPED = {**PARTIAL, "fields.at.sequence-group": "city,n", "fields.n.aggregate-function": "sum"}

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import pyarrow as pa
 import pytest
 
 from pyspark_paimon import Table
+from tests.build import cities
 from tests.stores.fault_proxy import FaultProxy
 from tests.stores.local_server import held
 from tests.stores.racing import raced
@@ -20,21 +20,17 @@ def versity():
     yield from held(VersityServer())
 
 
-def rows(ids, city="Oslo"):
-    return pa.table({"id": pa.array(ids, pa.int64()), "city": [f"{city}-{number}" for number in ids]})
-
-
 def test_a_table_s_whole_life(versity, warehouse):
     settings = {"bucket": "2", "file-index.bloom-filter.columns": "city", "file-index.in-manifest-threshold": "1 b"}
     path = f"{warehouse()}/t"
     table = Table.create(path, "id BIGINT, city STRING", primary_keys=["id"], options=settings, storage_options=versity.options())
-    table.write(rows(range(100)))
-    table.write(rows(range(50, 150), "Lima"))
+    table.write(cities(range(100)))
+    table.write(cities(range(50, 150), "Lima"))
     assert table.scan("city = 'Lima-70'").to_arrow().to_pylist() == [{"id": 70, "city": "Lima-70"}]
     assert table.delete("id < 10").rows == 10
     table.create_tag("kept")
     table.create_branch("trial", "kept")
-    Table.open(path, branch="trial", storage_options=versity.options()).write(rows([1000]))
+    Table.open(path, branch="trial", storage_options=versity.options()).write(cities([1000]))
     table.compact(full=True)
     table.expire_snapshots(retain_min=1, retain_max=1)
     assert (table.scan().count(), table.scan(tag="kept").count()) == (140, 140)
