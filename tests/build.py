@@ -6,7 +6,7 @@ A story reads as ``table = keyed(path)``, ``table.write(cities([1, 2], "Oslo"))`
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from textwrap import dedent
 from typing import Any, Protocol
@@ -28,21 +28,9 @@ class _Scan(Protocol):
 Source = Table | _Scan | pa.Table
 
 
-def keyed(
-    path: str | Path,
-    columns: str = COLUMNS,
-    options: Mapping[str, str] | None = None,
-    *,
-    keys: Sequence[str] = ("id",),
-    partitions: Sequence[str] = (),
-) -> Table:
-    """Make a table of one bucket with primary keys, which compacts nothing by itself."""
-    return Table.create(path, columns, [*keys], [*partitions], {"bucket": "1", "write-only": "true", **(options or {})})
-
-
-def append(path: str | Path, columns: str = COLUMNS, options: Mapping[str, str] | None = None, *, partitions: Sequence[str] = ()) -> Table:
-    """Make a table without keys, which compacts nothing by itself."""
-    return Table.create(path, columns, [], [*partitions], {"bucket": "-1", "write-only": "true", **(options or {})})
+def keyed(path: str | Path, columns: str = COLUMNS, options: Mapping[str, str] | None = None) -> Table:
+    """Make a table of one bucket whose primary key is ``id``."""
+    return Table.create(path, columns, primary_keys=["id"], options={"bucket": "1", **(options or {})})
 
 
 def cities(ids: Iterable[int], city: str = "Oslo") -> pa.Table:
@@ -139,4 +127,4 @@ def data_files(table: Table) -> int:
     return len(list(Path(table.path).rglob("data-*.parquet")))
 
 
-__all__ = ["COLUMNS", "append", "assert_tree", "cities", "command_line", "data_files", "drawing", "events", "ids", "keyed", "tuples"]
+__all__ = ["COLUMNS", "assert_tree", "cities", "command_line", "data_files", "drawing", "events", "ids", "keyed", "tuples"]

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 
 from pyspark_paimon import Table
+from tests.build import keyed
 from tests.children import run_python
 
 HEAVY = (
@@ -120,7 +121,7 @@ def test_importing_table_loads_neither_what_reads_nor_what_writes() -> None:
 
 @pytest.fixture(scope="module")
 def path(tmp_path_factory: pytest.TempPathFactory) -> str:
-    table = Table.create(tmp_path_factory.mktemp("imports") / "t", "id BIGINT, city STRING", primary_keys=["id"], options={"bucket": "1"})
+    table = keyed(tmp_path_factory.mktemp("imports") / "t", "id BIGINT, city STRING")
     table.write(pa.table({"id": [1, 2], "city": ["Oslo", "Lima"]}))
     return table.path
 
@@ -153,7 +154,7 @@ assert sum(batch.num_rows for part in reader.partitions() for batch in reader.re
 @pytest.mark.slow
 @pytest.mark.parametrize(("write_only", "unneeded"), [("false", NOT_WRITING), ("true", (*NOT_WRITING, *NOT_COMPACTING))])
 def test_a_write_loads_nothing_that_reads_nor_what_other_tables_need(tmp_path: Path, write_only: str, unneeded: tuple[str, ...]) -> None:
-    Table.create(tmp_path / "t", "id BIGINT, city STRING", primary_keys=["id"], options={"bucket": "1", "write-only": write_only})
+    keyed(tmp_path / "t", "id BIGINT, city STRING", {"write-only": write_only})
     code = "import sys, pyarrow as pa\nfrom pyspark_paimon import Table\nTable.open(sys.argv[1]).write(pa.table({'id': [1], 'city': ['Oslo']}))"
     assert found(unneeded, loaded(code, str(tmp_path / "t"))) == []
 

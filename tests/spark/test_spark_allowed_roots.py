@@ -9,6 +9,7 @@ from manifest.io.errors import PathNotAllowed, PathNotOwned
 from manifest.storage.allowed_roots import ROOTS
 from manifest.store import FileStore
 from pyspark_paimon import Catalog, Table
+from tests.build import keyed
 
 pytestmark = pytest.mark.timeout(600)  # the first test waits for the cluster and its client
 
@@ -55,7 +56,7 @@ def places(tmp_path, monkeypatch):
     """A table in the allowed directory and one beside it, made before the directory was named."""
     inside, outside = tmp_path / "inside", tmp_path / "outside"
     for place in (inside, outside):
-        table = Table.create(place / "t", "id BIGINT, v STRING", primary_keys=["id"], options={"bucket": "1"})
+        table = keyed(place / "t", "id BIGINT, v STRING")
         table.write(pa.table({"id": [1], "v": ["a"]}))
         table.create_branch("dev")
     monkeypatch.setenv(ROOTS, str(inside))

@@ -6,6 +6,7 @@ import pyarrow as pa
 import pytest
 
 from pyspark_paimon import InvalidArgument, SchemaMismatch, Table
+from tests.build import keyed
 
 pytestmark = pytest.mark.spark
 COLUMNS = "id BIGINT, city STRING, at TIMESTAMP(6), attrs MAP<STRING, INT>"
@@ -14,7 +15,7 @@ QUERY = "SELECT id, concat('city-', id) AS city, timestamp_ntz'2024-01-31 10:00:
 
 @pytest.fixture
 def table(tmp_path) -> Table:
-    return Table.create(tmp_path / "t", COLUMNS, primary_keys=["id"], options={"bucket": "1"})
+    return keyed(tmp_path / "t", COLUMNS)
 
 
 def test_a_connect_dataframe_is_fetched_and_written(spark, table):
@@ -102,7 +103,7 @@ def test_rows_are_sorted_and_counted_alike_in_process_and_over_spark(spark, tmp_
 
 
 def test_the_tree_is_shown_alike_in_process_and_over_spark(spark, tmp_path):
-    table = Table.create(tmp_path / "tree", "id BIGINT, city STRING", primary_keys=["id"], options={"bucket": "1", "write-only": "true"})
+    table = keyed(tmp_path / "tree", "id BIGINT, city STRING", {"write-only": "true"})
     for low in (0, 50):
         table.write(pa.table({"id": range(low, low + 60), "city": ["Oslo"] * 60}))
     served = Table.open(table.path, spark=spark)

@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 
 from pyspark_paimon import InvalidSchema, SnapshotNotFound, Table, sql
+from tests.build import keyed
 
 pytestmark = pytest.mark.spark
 
@@ -64,7 +65,7 @@ def test_a_tables_history_is_told_alike_in_process_and_on_spark(spark, tmp_path)
 
 
 def test_a_branch_is_read_by_sparks_own_reader(spark, tmp_path):
-    table = Table.create(tmp_path / "t", DDL, primary_keys=["id"], options={"bucket": "1"})
+    table = keyed(tmp_path / "t", DDL)
     table.write(rows((1, "mon", 1)))
     table.create_tag("v1")
     table.create_branch("dev", "v1")
@@ -77,7 +78,7 @@ def test_a_branch_is_read_by_sparks_own_reader(spark, tmp_path):
 
 @pytest.mark.slow
 def test_history_names_operations_on_spark(spark, tmp_path):
-    made = Table.create(tmp_path / "t", DDL, primary_keys=["id"], options={"bucket": "1"})
+    made = keyed(tmp_path / "t", DDL)
     table = Table.open(made.path, spark=spark)
     table.write(rows((1, "mon", 1), (2, "tue", 2)), properties={"ticket": "DATA-7"})
     table.delete("id = 1", properties={"ticket": "DATA-8"})

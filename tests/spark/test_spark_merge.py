@@ -14,6 +14,7 @@ from pyspark.sql import functions as sf
 
 from pyspark_paimon import InvalidArgument, PaimonError, SchemaMismatch, Table, UnsupportedTable
 from pyspark_paimon.spark.client.backend import SparkBackend
+from tests.build import keyed
 from tests.merged_rows import DDL, INSERTS, SOURCE, UPDATES, Row, comparable, model, said
 
 pytestmark = pytest.mark.spark
@@ -118,7 +119,7 @@ def test_what_is_no_answer_is_the_same_error_and_changes_nothing(spark, shared, 
 
 @pytest.mark.parametrize("held", [pytest.param(True, marks=pytest.mark.long), False])
 def test_a_merge_that_loses_its_rows_is_computed_again_and_a_repetition_is_not(spark, tmp_path, monkeypatch, set_thresholds, held):
-    table = Table.create(tmp_path / "t", "id BIGINT, n INT", primary_keys=["id"], options={"bucket": "1"})
+    table = keyed(tmp_path / "t", "id BIGINT, n INT")
     table.write([{"id": 1, "n": 1}])
     rivals = [lambda: table.write([{"id": 1, "n": 100}])]
     if not held:

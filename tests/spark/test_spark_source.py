@@ -11,7 +11,7 @@ import pytest
 import pyspark_paimon
 from pyspark_paimon import Table
 from pyspark_paimon.spark.wire.errors import typed_error
-from tests.build import tuples
+from tests.build import keyed, tuples
 
 pytestmark = pytest.mark.spark
 
@@ -141,7 +141,7 @@ def test_sql_creates_selects_and_inserts(spark, table):
 
 
 def test_sql_inserts_into_a_temporary_view(spark, table, tmp_path):
-    other = Table.create(tmp_path / "other", "id BIGINT, city STRING", primary_keys=["id"], options={"bucket": "1"})
+    other = keyed(tmp_path / "other", "id BIGINT, city STRING")
     spark.sql(f"CREATE OR REPLACE TEMPORARY VIEW source_view USING paimon OPTIONS (path '{table.path}')")
     spark.sql(f"CREATE OR REPLACE TEMPORARY VIEW target_view USING paimon OPTIONS (path '{other.path}')")
     spark.sql("INSERT INTO target_view SELECT * FROM source_view")

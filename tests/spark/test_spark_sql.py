@@ -17,6 +17,7 @@ from fileindex.base.errors import InvalidArgument
 from pyspark_paimon import Catalog, PaimonError, Table
 from pyspark_paimon.frames.spark_functions import quote_name
 from pyspark_paimon.spark.wire.errors import typed_error
+from tests.build import keyed
 
 spark_tests = pytest.mark.spark
 PAGE = Path(__file__).parent.parent.parent / "docs" / "spark" / "sql-reference.md"
@@ -139,7 +140,7 @@ def test_a_temporary_view_stays_on_its_snapshot_and_a_catalog_table_does_not(spa
 @spark_tests
 @pytest.mark.parametrize("ansi", ["true", "false"])
 def test_values_that_do_not_fit_are_refused_with_and_without_ansi(spark, tmp_path, ansi):
-    table = Table.create(tmp_path / "t", "id INT, at TIMESTAMP(6) WITH LOCAL TIME ZONE", primary_keys=["id"], options={"bucket": "1"})
+    table = keyed(tmp_path / "t", "id INT, at TIMESTAMP(6) WITH LOCAL TIME ZONE")
     view = f"sql_ansi_{ansi}"
     spark.sql(f"CREATE OR REPLACE TEMPORARY VIEW {view} USING paimon OPTIONS (path '{table.path}')")
     spark.conf.set("spark.sql.ansi.enabled", ansi)

@@ -22,6 +22,7 @@ from pyspark_paimon.request.scan_questions import GroupCheaply
 from pyspark_paimon.spark.client.scan_backend import SparkScans
 from pyspark_paimon.spark.read.native_files import filter_text, finds_by_index
 from pyspark_paimon.statements.pushdown import Usage, usages
+from tests.build import keyed
 
 DDL = (
     "id BIGINT, day DATE, n INT, f DOUBLE, d DECIMAL(10, 2), s STRING, b BOOLEAN, at TIMESTAMP(6), "
@@ -367,7 +368,7 @@ def test_clauses_behind_a_table_name_its_columns_by_the_table(spark, tmp_path):
 @pytest.mark.spark
 def test_metadata_of_another_snapshot_answers_and_rows_to_merge_are_read(spark, tmp_path):
     catalog = Catalog(tmp_path)
-    table = Table.create(tmp_path / "db.db" / "t", "id INT, n INT", primary_keys=["id"], options={"bucket": "1", "write-only": "true"})
+    table = keyed(tmp_path / "db.db" / "t", "id INT, n INT", {"write-only": "true"})
     table.write([{"id": 1, "n": 5}, {"id": 2, "n": 9}])
     table.write([{"id": 2, "n": 1}])
     text = "SELECT count(*) AS c, max(n) AS m FROM db.t{version}"

@@ -10,7 +10,7 @@ import pytest
 from manifest.store import FileStore
 from pyspark_paimon import SchemaMismatch, SnapshotExpired, Table
 from pyspark_paimon.spark.wire.errors import typed_error
-from tests.build import tuples
+from tests.build import keyed, tuples
 
 pytestmark = pytest.mark.spark
 
@@ -129,7 +129,7 @@ def test_complete_batches_replace_the_table(spark, source, tmp_path):
 
 @pytest.mark.long
 def test_foreach_batch_writes_each_batch_once_by_its_number(spark, source, tmp_path):
-    copy = Table.create(tmp_path / "copy", DDL, primary_keys=["id"], options={"bucket": "1"})
+    copy = keyed(tmp_path / "copy", DDL)
     path = copy.path
 
     def upsert(batch, batch_id):
@@ -186,7 +186,7 @@ def test_a_consumer_holds_expiry_back_and_without_one_a_stream_can_lose_its_plac
 
 @pytest.mark.long
 def test_a_column_that_is_added_ends_a_query_by_its_name_and_the_next_one_brings_it_to_the_sink(spark, source, tmp_path):
-    copy = Table.create(tmp_path / "copy", DDL, primary_keys=["id"], options={"bucket": "1"})
+    copy = keyed(tmp_path / "copy", DDL)
     running = stream(spark, source).writeStream.format("paimon").option("checkpointLocation", f"{copy.path}-checkpoint").start(copy.path)
     running.processAllAvailable()
     source.add_column("country", "STRING")

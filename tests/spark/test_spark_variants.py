@@ -17,6 +17,7 @@ from fileindex.base.errors import FilterFailed, InvalidArgument
 from fileindex.base.time_zone import time_zone
 from pyspark_paimon import Table, Variant, sql
 from pyspark_paimon.frames.fetched_rows import fetch_rows
+from tests.build import keyed
 
 pytestmark = pytest.mark.spark
 DDL = "id INT NOT NULL, v VARIANT, a ARRAY<VARIANT>, m MAP<STRING, VARIANT>, r ROW<x VARIANT, y INT>, l ARRAY<ROW<z VARIANT>>"
@@ -50,7 +51,7 @@ WRITTEN = {
 
 
 def make(path, **options):
-    table = Table.create(path, DDL, primary_keys=["id"], options={"bucket": "1", **options})
+    table = keyed(path, DDL, options)
     table.write(ROWS)
     return table
 
@@ -142,7 +143,7 @@ def test_merge_and_update_and_delete_have_variants(spark, tmp_path):
 
 @pytest.mark.slow
 def test_a_stream_has_variants(spark, tmp_path):
-    source, target = make(tmp_path / "s"), Table.create(tmp_path / "t", DDL, primary_keys=["id"], options={"bucket": "1"})
+    source, target = make(tmp_path / "s"), keyed(tmp_path / "t", DDL)
     stream = spark.readStream.format("paimon").load(source.path)
     assert stream.schema["v"].dataType.simpleString() == "variant"
     query = stream.select(*target.schema.names).writeStream.format("paimon").option("checkpointLocation", str(tmp_path / "c"))

@@ -15,6 +15,7 @@ import psutil
 
 from pyspark_paimon import Table, warm
 from pyspark_paimon.spark.client.session import spark_session
+from tests.build import keyed
 
 pytestmark = pytest.mark.spark
 
@@ -56,7 +57,7 @@ def processes() -> set[str]:
 
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="threads are counted in /proc")
 def test_what_the_daemon_has_loaded_serves_a_forked_worker_and_started_no_thread(tmp_path):
-    table = Table.create(tmp_path / "t", "id BIGINT, city STRING", primary_keys=["id"], options={"bucket": "1"})
+    table = keyed(tmp_path / "t", "id BIGINT, city STRING")
     table.write(pa.table({"id": [1, 2], "city": ["Oslo", "Lima"]}))
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2]), "SPARK_PYTHON_RUNTIME": "PYTHON_WORKER"}
     done = subprocess.run([sys.executable, "-c", FORKED, table.path], capture_output=True, text=True, env=environment, check=False)

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from fileindex.base.errors import PaimonError
-from tests.build import append, assert_tree, cities, keyed, tuples
+from pyspark_paimon import Table
+from tests.build import COLUMNS, assert_tree, cities, keyed, tuples
 
 
 def test_write_and_upsert_add_runs_that_a_compaction_merges(tmp_path: Path) -> None:
@@ -73,7 +74,7 @@ def test_delete_writes_deletes_that_a_full_compaction_drops(tmp_path: Path) -> N
 
 
 def test_deletion_vectors_mark_older_versions_when_level_0_is_compacted(tmp_path: Path) -> None:
-    table = keyed(tmp_path / "t", options={"deletion-vectors.enabled": "true"})
+    table = keyed(tmp_path / "t", options={"deletion-vectors.enabled": "true", "write-only": "true"})
     table.write(cities([1, 2, 3, 4]))
     table.compact(full=True)
     table.write(cities([2], "Rome"))
@@ -99,7 +100,7 @@ def test_deletion_vectors_mark_older_versions_when_level_0_is_compacted(tmp_path
 
 
 def test_an_append_table_rewrites_the_files_that_a_delete_touches(tmp_path: Path) -> None:
-    table = append(tmp_path / "t")
+    table = Table.create(tmp_path / "t", COLUMNS)
     table.write(cities([1, 2, 3]))
     table.write(cities([4, 5]))
     table.delete("id = 2")
@@ -123,7 +124,7 @@ def test_an_append_table_rewrites_the_files_that_a_delete_touches(tmp_path: Path
 
 
 def test_an_append_table_with_vectors_marks_rows_and_appends_their_new_versions(tmp_path: Path) -> None:
-    table = append(tmp_path / "t", options={"deletion-vectors.enabled": "true"})
+    table = Table.create(tmp_path / "t", COLUMNS, options={"deletion-vectors.enabled": "true"})
     table.write(cities([1, 2, 3]))
     table.write(cities([4, 5]))
     table.delete("id = 2")
@@ -185,7 +186,7 @@ def test_update_and_merge_write_only_the_rows_that_change(tmp_path: Path) -> Non
 
 
 def test_overwrite_replaces_partitions_and_drop_empties_them(tmp_path: Path) -> None:
-    table = keyed(tmp_path / "t", "day STRING, id BIGINT, n INT", {"bucket": "2"}, keys=["day", "id"], partitions=["day"])
+    table = Table.create(tmp_path / "t", "day STRING, id BIGINT, n INT", ["day", "id"], ["day"], options={"bucket": "2"})
     table.write([{"day": day, "id": key, "n": key} for day in "ab" for key in range(4)])
     assert_tree(
         table,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from pyspark_paimon import Table
-from tests.build import append, assert_tree, cities, ids, keyed
+from tests.build import COLUMNS, assert_tree, cities, ids, keyed
 
 
 def stages(table: Table, condition: str) -> str:
@@ -34,7 +34,7 @@ def test_a_lookup_takes_the_newest_version_of_each_key(tmp_path: Path) -> None:
 
 
 def test_a_scan_drops_files_by_statistics_and_indexes_before_their_rows(tmp_path: Path) -> None:
-    table = append(tmp_path / "t", options={"file-index.bitmap.columns": "city"})
+    table = Table.create(tmp_path / "t", COLUMNS, options={"file-index.bitmap.columns": "city"})
     table.write(cities([1, 2, 9], "Oslo"))
     table.write(cities([3, 4, 8], "Oslo"))
     table.write(cities([4, 5, 6], "Rome"))
@@ -55,7 +55,7 @@ def test_a_scan_drops_files_by_statistics_and_indexes_before_their_rows(tmp_path
 
 
 def test_an_index_that_comes_later_is_built_by_rewriting_it_alone(tmp_path: Path) -> None:
-    table = append(tmp_path / "t")
+    table = Table.create(tmp_path / "t", COLUMNS)
     table.write(cities([1, 2, 9]))
     table.write(cities([3, 4, 8]))
     data = sorted((tmp_path / "t/bucket-0").glob("data-*.parquet"))

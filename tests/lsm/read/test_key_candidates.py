@@ -15,6 +15,7 @@ from lsm.read.key_candidates import version_filters
 from manifest.schema.validation import build_schema
 from pyspark_paimon import PaimonError, Table
 from pyspark_paimon.filter.parse import bind_filter
+from tests.build import keyed
 
 NEVER = {"candidate_rows": 1 << 60}
 ALWAYS = {"candidate_rows": 1, "rows_per_candidate": 1, "candidate_keys": 1 << 20, "rows_per_search": 1 << 60}
@@ -142,7 +143,7 @@ def test_few_keys_are_searched_or_merged_and_explain_says_so(tmp_path: Path, eng
 
 
 def test_many_candidates_end_the_search(tmp_path: Path) -> None:
-    table = Table.create(tmp_path / "t", "id INT, v INT", primary_keys=["id"], options={"bucket": "1", "write-only": "true"})
+    table = keyed(tmp_path / "t", "id INT, v INT", {"write-only": "true"})
     table.write([{"id": n, "v": n % 3} for n in range(1000)])
     table.write([{"id": 7, "v": 1}])
     with use_thresholds(candidate_rows=100, rows_per_search=1 << 60):
@@ -152,7 +153,7 @@ def test_many_candidates_end_the_search(tmp_path: Path) -> None:
 
 
 def test_frequent_matches_end_the_search_for_a_limit(tmp_path: Path) -> None:
-    table = Table.create(tmp_path / "t", "id INT, v INT", primary_keys=["id"], options={"bucket": "1", "write-only": "true"})
+    table = keyed(tmp_path / "t", "id INT, v INT", {"write-only": "true"})
     table.write([{"id": n, "v": n % 20} for n in range(1000)])
     table.write([{"id": 7, "v": 1}])
     with use_thresholds(candidate_rows=100, rows_per_search=1 << 60, rows_per_candidate=4):
@@ -187,7 +188,7 @@ def test_only_copied_columns_give_candidates(function: str, condition: str, sear
 
 
 def test_runs_of_one_size_are_merged_and_small_runs_are_not(tmp_path: Path) -> None:
-    table = Table.create(tmp_path / "t", "id INT, v INT", primary_keys=["id"], options={"bucket": "1", "write-only": "true"})
+    table = keyed(tmp_path / "t", "id INT, v INT", {"write-only": "true"})
     table.write([{"id": n, "v": n} for n in range(1000)])
     notes = []
     with use_thresholds(candidate_rows=100):
@@ -199,7 +200,7 @@ def test_runs_of_one_size_are_merged_and_small_runs_are_not(tmp_path: Path) -> N
 
 @pytest.mark.parametrize("kind", ["BYTES", "STRING"])
 def test_the_last_of_many_keys_may_end_with_a_nul_byte(tmp_path: Path, kind: str) -> None:
-    table = Table.create(tmp_path / "t", f"id {kind}, v INT", primary_keys=["id"], options={"bucket": "1", "write-only": "true"})
+    table = keyed(tmp_path / "t", f"id {kind}, v INT", {"write-only": "true"})
     last: Any = b"z\0" if kind == "BYTES" else "z\0"
     keys = [b"%03d" % n if kind == "BYTES" else f"{n:03}" for n in range(300)]
     table.write([{"id": key, "v": 1} for key in (*keys, last)])

@@ -10,6 +10,7 @@ import pytest
 
 from fileindex.base.thresholds import Thresholds
 from pyspark_paimon import Table
+from tests.build import keyed
 
 VALUE = "v" * (1 << 20)
 ROWS = 60
@@ -24,7 +25,7 @@ def _texts(first: int, *, repeated: bool) -> Any:
 @pytest.mark.slow
 @pytest.mark.parametrize("repeated", [False, True], ids=["distinct", "repeated"])
 def test_a_merged_read_of_large_values_comes_in_bounded_batches(tmp_path: Path, repeated: bool) -> None:
-    table = Table.create(tmp_path / "t", "id BIGINT NOT NULL, s STRING", primary_keys=["id"], options={"bucket": "1", "write-only": "true"})
+    table = keyed(tmp_path / "t", "id BIGINT NOT NULL, s STRING", {"write-only": "true"})
     for first in (0, ROWS // 2):
         table.write(pa.table({"id": pa.array(range(first, first + ROWS), pa.int64()), "s": _texts(first, repeated=repeated)}))
     for compacted in (False, True):

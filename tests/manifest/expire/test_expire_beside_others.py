@@ -14,6 +14,7 @@ from manifest.entry.live import live
 from manifest.io.errors import CommitConflict, SnapshotNotFound, TableExists
 from manifest.io.file_io import LocalFileIO
 from pyspark_paimon import Table
+from tests.build import keyed
 
 FOREVER = 2**62
 COLUMNS = "id INT NOT NULL, v STRING"
@@ -24,7 +25,7 @@ def rows(*keys: int) -> pa.Table:
 
 
 def made(path: Path, commits: int, **options: str) -> Table:
-    table = Table.create(path, COLUMNS, primary_keys=["id"], options={"bucket": "1", "write-only": "true", **options})
+    table = keyed(path, COLUMNS, {"write-only": "true", **options})
     for key in range(commits):
         table.write(rows(key))
     return table
@@ -138,7 +139,7 @@ def test_a_directory_with_snapshots_and_no_schema_is_no_place_for_a_table(tmp_pa
     made(tmp_path / "t", 2)
     shutil.rmtree(tmp_path / "t/schema")
     with pytest.raises(TableExists, match="left snapshots"):
-        Table.create(tmp_path / "t", COLUMNS, primary_keys=["id"], options={"bucket": "1"})
+        keyed(tmp_path / "t", COLUMNS)
 
 
 def test_a_data_file_that_is_added_twice_is_found_by_readers(tmp_path):

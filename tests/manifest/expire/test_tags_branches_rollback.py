@@ -34,7 +34,7 @@ from manifest.snapshot.pending_history import PendingHistory
 from manifest.snapshot.snapshot import ReadState, Tag
 from manifest.storage.resolve import file_io_for
 from manifest.store import FileStore
-from pyspark_paimon import Table
+from tests.build import keyed
 from tests.examples import some
 from tests.manifest.commit_kit import check_table, committer, data_file, live_names, make_table, message
 
@@ -591,7 +591,7 @@ def test_what_lies_before_a_gap_expires_and_what_came_in_it_stays(ahead):
 def test_a_reader_of_what_is_dropped_meanwhile_never_takes_it_for_empty(target: str) -> None:
     """Object stores delete file by file: between opening and planning all snapshots may go."""
     path = f"memory://{uuid.uuid4().hex}/t"
-    table = Table.create(path, "id BIGINT", primary_keys=["id"], options={"bucket": "1"})
+    table = keyed(path, "id BIGINT")
     table.write(pa.table({"id": [1]}))
     table.create_tag("v1")
     table.create_branch("side", "v1")

@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 
 from pyspark_paimon import Table
 from pyspark_paimon.cli.app import app
+from tests.build import keyed
 
 DDL = "(id BIGINT, city STRING, price DECIMAL(10, 2), day DATE, seen TIMESTAMP(3), ok BOOLEAN, score DOUBLE, raw BYTES, PRIMARY KEY (id))"
 ROWS = [
@@ -259,7 +260,7 @@ def test_what_is_not_utf8_on_standard_input_is_told(table) -> None:
 
 def test_properties_are_shown_in_the_history(tmp_path) -> None:
     path = tmp_path / "t"
-    Table.create(path, "id BIGINT, n INT", primary_keys=["id"], options={"bucket": "1"})
+    keyed(path, "id BIGINT, n INT")
     file = tmp_path / "rows.csv"
     file.write_text("id,n\n1,1\n2,2\n")
     told("write", path, file, "--property", "ticket=DATA-7")
@@ -280,7 +281,7 @@ def test_properties_are_shown_in_the_history(tmp_path) -> None:
 
 def test_texts_that_do_not_fit_are_null_or_collected(tmp_path) -> None:
     path = tmp_path / "t"
-    Table.create(path, "id BIGINT, day DATE, n INT", primary_keys=["id"], options={"bucket": "1"})
+    keyed(path, "id BIGINT, day DATE, n INT")
     file = tmp_path / "rows.csv"
     file.write_text("id,day,n\n1,2024-01-31, 7\n2,2024-02-31,x\n3,,\n")
     assert "rows.csv: row 1: column 'day'" in told("write", path, file, code=1)

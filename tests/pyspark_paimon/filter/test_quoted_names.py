@@ -11,6 +11,7 @@ import pytest
 from pyspark_paimon import InvalidFilter, Table
 from pyspark_paimon.filter.from_arrow import arrow_condition
 from pyspark_paimon.filter.parse import bind_filter
+from tests.build import keyed
 
 ROWS = [
     {"id": 1, "city": "Oslo", "ok": True, "attrs": {"city": 1}, "a b": "x"},
@@ -20,12 +21,7 @@ ROWS = [
 
 @pytest.fixture
 def table(tmp_path: Any) -> Table:
-    made = Table.create(
-        tmp_path / "t",
-        "id BIGINT, city STRING, ok BOOLEAN, attrs MAP<STRING, INT>, `a b` STRING",
-        primary_keys=["id"],
-        options={"bucket": "1"},
-    )
+    made = keyed(tmp_path / "t", "id BIGINT, city STRING, ok BOOLEAN, attrs MAP<STRING, INT>, `a b` STRING")
     made.write(ROWS)
     return made
 

@@ -13,7 +13,7 @@ from manifest.entry.data_file import FileKind
 from manifest.fsck.problem import ProblemKind as K
 from manifest.row.binary_row import encode_row
 from manifest.stats.column_stats import SimpleStats
-from pyspark_paimon import Table
+from tests.build import keyed
 from tests.pyspark_paimon.fsck_kit import Case, Damage, Surgeon, check, cut, flip, gone
 
 
@@ -217,7 +217,7 @@ def test_damaged_metadata_are_named(copies, tmp_path, name) -> None:
 
 @pytest.mark.parametrize("name", ["snapshot/ROLLBACK", "schema/schema-0"])
 def test_a_file_without_which_no_table_opens_is_a_problem_not_an_error(tmp_path: Path, name: str) -> None:
-    table = Table.create(tmp_path / "t", "id BIGINT", primary_keys=["id"], options={"bucket": "1"})
+    table = keyed(tmp_path / "t", "id BIGINT")
     table.write(pa.table({"id": [1]}))
     (tmp_path / "t" / name).write_text("{broken")
     result = table.fsck()

@@ -9,6 +9,7 @@ import pytest
 
 from fileindex.base.errors import CorruptFile
 from pyspark_paimon import Table
+from tests.build import keyed
 from tests.pyspark_paimon.fsck_kit import Surgeon
 
 pytestmark = pytest.mark.local_files
@@ -24,7 +25,7 @@ DAMAGES: dict[str, Callable[[Path], object]] = {
 
 def _table(path: Path, damage: str, *, tagged: bool) -> Table:
     """Three snapshots of a row each, of which the newest is damaged."""
-    table = Table.create(path, "id BIGINT", primary_keys=["id"], options={"bucket": "1", "changelog-producer": "input"})
+    table = keyed(path, "id BIGINT", {"changelog-producer": "input"})
     for key in range(3):
         table.write([{"id": key}])
     table.create_tag("older", 2)

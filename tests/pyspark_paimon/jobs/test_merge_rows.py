@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from pyspark_paimon import InvalidArgument, InvalidFilter, PaimonError, SchemaMismatch, Table, UnknownColumn
 from pyspark_paimon.jobs import merge_rows as merging
 from pyspark_paimon.request.results import MergeResult
+from tests.build import keyed
 from tests.examples import some
 from tests.merged_rows import CONDITIONS, DDL, INSERTS, JOINS, SOURCE, UPDATES, Refused, Row, comparable, model, said
 
@@ -257,7 +258,7 @@ def test_all_columns_are_matched_by_their_exact_names(tmp_path, bucket):
     ],
 )
 def test_columns_that_only_case_tells_apart_are_not_guessed(tmp_path, ddl, source, told):
-    table = Table.create(tmp_path / "t", ddl, primary_keys=["id"], options={"bucket": "1"})
+    table = keyed(tmp_path / "t", ddl)
     merge = table.merge(source, on="id")
     with pytest.raises(PaimonError, match=told):
         merge.when_matched_update_all()
@@ -267,7 +268,7 @@ def test_columns_that_only_case_tells_apart_are_not_guessed(tmp_path, ddl, sourc
 
 
 def test_a_name_in_another_case_is_matched_where_it_is_the_only_one(tmp_path):
-    table = Table.create(tmp_path / "t", "id BIGINT, x INT, X INT, City STRING", primary_keys=["id"], options={"bucket": "1"})
+    table = keyed(tmp_path / "t", "id BIGINT, x INT, X INT, City STRING")
     table.merge({"ID": [1], "x": [5], "X": [6], "city": ["Oslo"]}, on="id").when_not_matched_insert_all().execute()
     assert table.scan().to_arrow().to_pylist() == [{"id": 1, "x": 5, "X": 6, "City": "Oslo"}]
     table.merge({"id": [2], "X": [7]}, on="id").when_not_matched_insert_all().execute()

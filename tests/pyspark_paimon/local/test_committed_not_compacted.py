@@ -23,6 +23,7 @@ from manifest.snapshot.snapshot import CommitKind
 from manifest.store import FileStore
 from pyspark_paimon import Table
 from pyspark_paimon.local.backend import LocalBackend
+from tests.build import keyed
 from tests.pyspark_paimon.table_worker import finish, start
 
 ENGINES_VIEW = {"deletion-vectors.merge-on-read": "false"}
@@ -238,9 +239,7 @@ def test_who_follows_a_changelog_has_all_of_it_once_rows_of_shared_buckets_are_c
 
 
 def test_a_repeated_write_brings_the_changelog_that_its_first_call_did_not_come_to_make(tmp_path, monkeypatch) -> None:
-    table = Table.create(
-        tmp_path / "t", "id BIGINT, n BIGINT", primary_keys=["id"], options={"bucket": "1", "changelog-producer": "lookup"}
-    )
+    table = keyed(tmp_path / "t", "id BIGINT, n BIGINT", {"changelog-producer": "lookup"})
     table.write(rows({1: 1, 2: 1}))
     first = table.scan().snapshot_id
     assert first is not None

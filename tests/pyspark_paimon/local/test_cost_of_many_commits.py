@@ -9,6 +9,7 @@ from manifest.io.file_io import LocalFileIO
 from manifest.io.wrapped import WrappedFileIO
 from pyspark_paimon import Table
 from pyspark_paimon.local.backend import LocalBackend
+from tests.build import keyed
 
 BEFORE = 25
 
@@ -39,9 +40,7 @@ def rows(number):
 @pytest.fixture(scope="module")
 def written(tmp_path_factory):
     path = tmp_path_factory.mktemp("commits") / "t"
-    table = Table.create(
-        path, "id BIGINT, city STRING, n INT", primary_keys=["id"], options={"bucket": "1", "num-sorted-run.compaction-trigger": "3"}
-    )
+    table = keyed(path, "id BIGINT, city STRING, n INT", {"num-sorted-run.compaction-trigger": "3"})
     for number in range(BEFORE):
         table.write(rows(number))
     return path

@@ -20,6 +20,7 @@ from manifest.io.errors import CommitConflict, SchemaMismatch, UnmergeableRows
 from manifest.snapshot.snapshot import CommitKind
 from manifest.store import FileStore
 from pyspark_paimon import Table
+from tests.build import keyed
 from tests.examples import some
 
 DDL = "id BIGINT, p INT, n INT, s STRING"
@@ -167,14 +168,14 @@ def test_a_change_needs_a_filter(table_root: str) -> None:
 
 
 def test_null_is_no_value_of_a_not_null_column(table_root: str) -> None:
-    table = Table.create(f"{table_root}/t", "id BIGINT, n INT NOT NULL", primary_keys=["id"], options={"bucket": "1"})
+    table = keyed(f"{table_root}/t", "id BIGINT, n INT NOT NULL")
     with pytest.raises(SchemaMismatch, match="cannot be set to null"):
         table.update("TRUE", set={"n": None})
 
 
 def test_values_of_every_kind_fit_their_columns(table_root: str) -> None:
     ddl = "id BIGINT, d DATE, t TIMESTAMP(3), m DECIMAL(8, 2), b BOOLEAN, x BYTES, a ARRAY<INT>, k MAP<STRING, INT>"
-    table = Table.create(f"{table_root}/t", ddl, primary_keys=["id"], options={"bucket": "1"})
+    table = keyed(f"{table_root}/t", ddl)
     table.write(pa.table({"id": [1, 2]} | {name: pa.nulls(2) for name in "dtmbxak"}))
     values = {
         "d": dt.date(2024, 2, 29),

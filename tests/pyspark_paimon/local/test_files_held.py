@@ -23,6 +23,7 @@ from manifest.store import FileStore
 from pyspark_paimon import Table
 from pyspark_paimon.local.backend import LocalBackend
 from pyspark_paimon.request.state import Snapshots
+from tests.build import keyed
 from tests.children import run_python
 
 
@@ -55,7 +56,7 @@ def tick():
 
 
 def made(path, first=0, count=100, **columns):
-    table = Table.create(path, "id INT NOT NULL, v STRING", primary_keys=["id"], options={"bucket": "1"})
+    table = keyed(path, "id INT NOT NULL, v STRING")
     table.write(rows(first, count))
     table.write(rows(first, count // 2, "new"))
     table.compact(full=True)

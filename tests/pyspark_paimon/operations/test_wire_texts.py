@@ -59,6 +59,7 @@ from pyspark_paimon.request.scan_questions import (
     ReadRows,
 )
 from pyspark_paimon.request.state import Pin, SchemaOf, Snapshots, Start
+from tests.build import keyed
 
 SCAN = ScanRequest(columns=("id",), snapshot_id=1, predicate=Compare(ColumnRef("id"), Op.EQ, 2))
 QUESTIONS: list[Question[Any]] = [
@@ -212,7 +213,7 @@ def test_answers_of_operations_come_back_as_they_were(table: Table) -> None:
 
 @pytest.mark.parametrize("rows", [0, 1, 3])
 def test_a_question_about_rows_is_answered_only_up_to_the_given_bytes(tmp_path: Path, rows: int) -> None:
-    table = Table.create(tmp_path / "t", "id BIGINT, city STRING", primary_keys=["id"], options={"bucket": "1"})
+    table = keyed(tmp_path / "t", "id BIGINT, city STRING")
     if rows:
         table.write(pa.table({"id": range(rows), "city": ["Oslo"] * rows}))
     backend = LocalBackend(table.path)

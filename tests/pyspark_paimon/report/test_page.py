@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from pyspark_paimon import Table
 from pyspark_paimon.report.page import render_page
+from tests.build import keyed
 
 EVIL = "<script>alert('x')</script>"
 BREAKS = "</script><img src=x onerror=alert(1)>\"'&"
@@ -88,7 +89,7 @@ def test_nothing_is_fetched_and_only_the_pages_own_script_may_run(tmp_path: Path
 
 
 def test_every_box_is_told_in_words_and_one_of_them_can_be_tabbed_to(tmp_path: Path) -> None:
-    table = Table.create(tmp_path / "t", "id INT, s STRING", primary_keys=["id"], options={"bucket": "1", "write-only": "true"})
+    table = keyed(tmp_path / "t", "id INT, s STRING", {"write-only": "true"})
     for low in (0, 5, 50):
         table.write(pa.table({"id": pa.array(range(low, low + 10), pa.int32()), "s": ["x"] * 10}))
     page = Elements(table.report(tmp_path / "t.html", "id = 55").read_text())
@@ -102,7 +103,7 @@ def test_every_box_is_told_in_words_and_one_of_them_can_be_tabbed_to(tmp_path: P
 
 
 def test_a_page_of_ten_thousand_files_stays_small(tmp_path: Path) -> None:
-    table = Table.create(tmp_path / "t", "id INT", primary_keys=["id"], options={"bucket": "1"})
+    table = keyed(tmp_path / "t", "id INT")
     table.write(pa.table({"id": pa.array([1], pa.int32())}))
     report = table.tree()
     [bucket] = report.buckets

@@ -23,7 +23,7 @@ from manifest.types.ddl import parse_ddl
 from pyspark_paimon import InvalidArgument, NullInKey, SchemaMismatch, Table
 from pyspark_paimon.request import cast_rows
 from pyspark_paimon.request.cast_rows import cast_column
-from tests.build import tuples
+from tests.build import keyed, tuples
 
 UTC = dt.UTC
 
@@ -154,7 +154,7 @@ def test_floats_to_decimals_are_exact_or_the_nearest(values, rounds):
 
 @pytest.fixture
 def table(table_root) -> Table:
-    made = Table.create(f"{table_root}/t", "id BIGINT, n INT, d DATE, price DECIMAL(6, 2)", primary_keys=["id"], options={"bucket": "1"})
+    made = keyed(f"{table_root}/t", "id BIGINT, n INT, d DATE, price DECIMAL(6, 2)")
     made.write({"id": [1], "n": [1], "d": [None], "price": [None]})
     return made
 

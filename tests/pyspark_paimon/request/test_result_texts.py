@@ -11,13 +11,14 @@ from fileindex.base.texts import count_text, list_text, size_text
 from pyspark_paimon import FsckResult, Table, TableChangeResult, WriteResult
 from pyspark_paimon.request.message import Result
 from pyspark_paimon.request.results import MaintenanceResult, Removal
+from tests.build import keyed
 
 ROWS = pa.table({"id": [1, 2], "city": ["Oslo", "Lima"]})
 
 
 @pytest.fixture
 def table(tmp_path: Path) -> Table:
-    return Table.create(tmp_path / "t", "id BIGINT, city STRING", primary_keys=["id"], options={"bucket": "1"})
+    return keyed(tmp_path / "t", "id BIGINT, city STRING")
 
 
 @pytest.mark.parametrize(

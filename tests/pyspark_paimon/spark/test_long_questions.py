@@ -6,17 +6,17 @@ import pytest
 
 pytest.importorskip("pyspark")
 
-from pyspark_paimon import Table
 from pyspark_paimon.request.scan_questions import PlanScan
 from pyspark_paimon.spark import server
 from pyspark_paimon.spark.client.scan_backend import SparkScans
 from pyspark_paimon.spark.wire import rpc
 from pyspark_paimon.system.opened import local_backend
+from tests.build import keyed
 
 
 @pytest.mark.parametrize(("share", "round_trips"), [(10, 1), (1.5, 3)])
 def test_a_long_filter_is_explained_by_shorter_requests(tmp_path, monkeypatch, share, round_trips):
-    table = Table.create(tmp_path / "t", "id STRING", primary_keys=["id"], options={"bucket": "1"})
+    table = keyed(tmp_path / "t", "id STRING")
     table.write([{"id": "a rather long key 7"}, {"id": "other"}])
     request = table.scan(" OR ".join(f"id = 'a rather long key {at}'" for at in range(500)))._request
     monkeypatch.setattr(rpc, "LONGEST", int(len(PlanScan(request=request).to_text()) * share))

@@ -11,7 +11,6 @@ import pyarrow as pa
 import pytest
 
 from fileindex.base.errors import InvalidArgument, PaimonError
-from pyspark_paimon import Table
 from pyspark_paimon.request.state import SchemaOf
 from pyspark_paimon.spark.client.session import package_root
 from pyspark_paimon.spark.wire import rpc
@@ -20,6 +19,7 @@ from pyspark_paimon.spark.wire.arrow_stream import decode_batches
 pytest.importorskip("pyspark", reason="the server side needs pyspark")
 
 from pyspark_paimon.spark.server import schema  # after the check for pyspark
+from tests.build import keyed
 from tests.children import run_python
 
 OPTIONS = (rpc.QUESTION, rpc.COMMAND, rpc.SCAN, rpc.WRITE, rpc.HASHES)
@@ -38,7 +38,7 @@ class Opens:
 
 @pytest.fixture
 def path(tmp_path):
-    table = Table.create(tmp_path / "t", "id BIGINT, v STRING", primary_keys=["id"], options={"bucket": "1"})
+    table = keyed(tmp_path / "t", "id BIGINT, v STRING")
     table.write(pa.table({"id": [1], "v": ["a"]}))
     return str(tmp_path / "t")
 

@@ -12,10 +12,11 @@ from fileindex.base.errors import PaimonError
 from pyspark_paimon import Table
 from pyspark_paimon.statements.alter import alter_table
 from pyspark_paimon.statements.words import TokenCursor
+from tests.build import keyed
 
 
 def altered(tmp_path, change: str) -> Table:
-    table = Table.create(tmp_path / "t", "id BIGINT, n INT", primary_keys=["id"], options={"bucket": "1"})
+    table = keyed(tmp_path / "t", "id BIGINT, n INT")
     words = TokenCursor(f"ALTER TABLE t {change}")
     words.take("ALTER", "TABLE")
     names = SimpleNamespace(find=lambda _: table, renew=lambda _: None, spark=SimpleNamespace(createDataFrame=lambda _: None))

@@ -20,6 +20,7 @@ pyspark = pytest.importorskip("pyspark.sql.streaming.datasource")
 
 from pyspark_paimon.frames.spark_types import spark_schema  # noqa: E402  # as above
 from pyspark_paimon.spark.source import PaimonDataSource  # noqa: E402  # needs pyspark
+from tests.build import keyed  # noqa: E402  # as above
 
 CHANGES = {"read.changelog": "true"}
 
@@ -204,7 +205,7 @@ def test_offsets_of_another_version_are_refused() -> None:
 
 
 def test_a_run_that_is_behind_takes_no_progress_of_its_consumer_back(tmp_path: Path) -> None:
-    table = Table.create(tmp_path / "t", "id BIGINT", primary_keys=["id"], options={"bucket": "1"})
+    table = keyed(tmp_path / "t", "id BIGINT")
     table.write(pa.table({"id": [1]}))
     stream = TableStream.of(table.path, StreamOptions.of({"consumer-id": "c", "scan.mode": "latest-full"}), None, None)
     snapshots = FileStore.open(table.path).snapshots

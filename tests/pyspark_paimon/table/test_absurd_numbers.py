@@ -13,6 +13,7 @@ import pytest
 
 from fileindex.base.errors import PaimonError
 from pyspark_paimon import Table
+from tests.build import keyed
 
 pytestmark = pytest.mark.local_files
 ABSURD = (2**31, 2**53, 2**62, 2**63, 2**70, 10**300, -1, -(2**63), -(2**70), 0, 1.5, 1e300)
@@ -68,7 +69,7 @@ def _forms(text: str, rng: random.Random) -> Iterator[str]:
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("absurd") / "whole"
-    table = Table.create(path, "id BIGINT, n INT", primary_keys=["id"], options={"bucket": "1"})
+    table = keyed(path, "id BIGINT, n INT")
     for key in range(3):
         table.write([{"id": key, "n": key}])
     table.create_tag("a", 2)

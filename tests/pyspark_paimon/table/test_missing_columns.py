@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pyspark_paimon import InvalidArgument, NullInKey, SchemaMismatch, Table
-from tests.build import tuples
+from tests.build import keyed, tuples
 
 DDL = "id BIGINT, a INT, b STRING, c INT NOT NULL"
 FULL = {"id": [1, 2], "a": [10, 20], "b": ["x", "y"], "c": [7, 8]}
@@ -250,7 +250,7 @@ ROADS = ("dicts", "arrow", "writer", "two rows of a key")
 @given(data=st.data(), engine=st.sampled_from(sorted(ENGINES)), missing=st.sampled_from(["refuse", "keep"]))
 def test_no_engine_and_no_road_clears_a_column_that_a_row_lacks(data, engine, missing, tmp_path_factory):
     path = tmp_path_factory.mktemp("lacks") / "t"
-    table = Table.create(path, "id INT, a INT, b INT, c INT, g INT", primary_keys=["id"], options={"bucket": "1", **ENGINES[engine]})
+    table = keyed(path, "id INT, a INT, b INT, c INT, g INT", ENGINES[engine])
     value = st.integers(1, 4)
     stored: dict[int, dict[str, int | None]] = {}
     first = {key: {name: data.draw(value) for name in "abcg"} for key in (1, 2)}
@@ -298,9 +298,7 @@ def test_keep_with_defaults_and_not_null_columns_in_every_engine(tmp_path):
     for name, options in ENGINES.items():
         if name == "first-row":
             continue
-        table = Table.create(
-            tmp_path / name, "id INT, a INT, b INT NOT NULL, c INT, g INT", primary_keys=["id"], options={"bucket": "1", **options}
-        )
+        table = keyed(tmp_path / name, "id INT, a INT, b INT NOT NULL, c INT, g INT", options)
         table = table.set_default("c", "9")
         table.write([{"id": 1, "a": 1, "b": 2, "c": 3, "g": 4}])
         table.write([{"id": 1, "a": 5, "g": 5}], missing="keep")

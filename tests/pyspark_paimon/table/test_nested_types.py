@@ -11,6 +11,7 @@ import pytest
 from lsm.schema.evolution import can_cast
 from manifest.types.ddl import parse_ddl
 from pyspark_paimon import Table
+from tests.build import keyed
 
 Nested: TypeAlias = tuple[Any, ...]
 INT, TEXT = ("INT",), ("STRING",)
@@ -104,7 +105,7 @@ def test_nested_types_are_written_read_compacted_and_evolved(tmp_path, kind, num
     dice = random.Random(number)
     types = {f"c{at}": type_ for at, type_ in enumerate(GROUPS[number])}
     ddl = ", ".join(["id BIGINT", *(f"{name} {ddl_of(type_)}" for name, type_ in types.items())])
-    table = Table.create(tmp_path / "t", ddl, primary_keys=["id"], options={"bucket": "1", "file.format": kind})
+    table = keyed(tmp_path / "t", ddl, {"file.format": kind})
     expected = {row["id"]: row for row in rows_of(table, types, 0, dice)}
     table.write(stored(table, list(expected.values())))
     assert read(table) == list(expected.values())

@@ -14,6 +14,7 @@ from manifest.storage.bucket import forget_buckets
 from manifest.storage.object_store import PROBE
 from manifest.store import FileStore
 from pyspark_paimon import Table
+from tests.build import keyed
 from tests.manifest.commit_kit import data_file, message
 from tests.stores.rounds import counted
 
@@ -133,7 +134,7 @@ def test_an_upsert_takes_as_many_however_many_snapshots_there_are_or_were(rounds
 @pytest.mark.slow
 def test_expiry_takes_one_request_in_turn_for_each_snapshot_and_a_few_for_all(rounds):
     path = f"memory://b{uuid.uuid4().hex}/w/t"
-    table = Table.create(path, "id BIGINT, city STRING, n INT", primary_keys=["id"], options={"bucket": "1", "write-only": "true"})
+    table = keyed(path, "id BIGINT, city STRING, n INT", {"write-only": "true"})
     needed = []
     for snapshots in (5, 25):
         for number in range(snapshots + 1):
@@ -173,7 +174,7 @@ def test_a_plan_of_ten_thousand_files_in_fifty_manifests_takes_four(rounds):
 def test_the_same_questions_to_local_files_start_no_thread(tmp_path, monkeypatch):
     import threading
 
-    table = Table.create(tmp_path / "t", "id BIGINT, city STRING, n INT", primary_keys=["id"], options={"bucket": "1"})
+    table = keyed(tmp_path / "t", "id BIGINT, city STRING, n INT")
     table.write(rows(range(100)))
     started = []
     monkeypatch.setattr(threading.Thread, "start", lambda self: started.append(self.name))

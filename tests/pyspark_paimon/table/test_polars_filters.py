@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 
 from pyspark_paimon import InvalidFilter, Table, UnknownColumn
 from pyspark_paimon.filter.from_polars import polars_condition
+from tests.build import keyed
 
 DDL = "id BIGINT, n INT, b BIGINT, d DOUBLE, f FLOAT, s STRING, ok BOOLEAN, day DATE, t TIMESTAMP(3), z TIMESTAMP_LTZ(6), x BYTES, m DECIMAL(9, 2)"
 START = dt.datetime(2024, 1, 1)  # noqa: DTZ001  # a wall clock
@@ -146,7 +147,7 @@ def test_an_expression_as_filter_keeps_the_rows_of_polars_or_is_refused(table: T
 
 
 def test_expressions_as_filters_of_every_method(tmp_path) -> None:
-    made = Table.create(tmp_path / "t", "id BIGINT, n INT, s STRING", primary_keys=["id"], options={"bucket": "1"})
+    made = keyed(tmp_path / "t", "id BIGINT, n INT, s STRING")
     made.write({"id": [1, 2, 3], "n": [1, 2, None], "s": ["a", "b", "c"]})
     assert made.scan(c("n") > 1).count() == 1
     assert made.update(c("s").is_in(["a", "c"]), values={"s": "x"}).rows == 2

@@ -12,6 +12,7 @@ import pytest
 from manifest.types.cast_rules import Cast, cast_of, keeps_values
 from manifest.types.ddl import parse_ddl
 from pyspark_paimon import CastFailed, InvalidArgument, InvalidSchema, PaimonError, Table
+from tests.build import keyed
 
 YEAR_1, YEAR_9999 = dt.datetime.fromisoformat("0001-01-01T00:00:00.001"), dt.datetime.fromisoformat("9999-12-31T23:59:59.999")
 BEFORE_1970 = dt.datetime.fromisoformat("1969-12-31T23:59:59.999")
@@ -122,7 +123,7 @@ def test_the_types_of_all_pairs_are_compared_with_a_model():
 
 @pytest.fixture
 def table(tmp_path) -> Table:
-    made = Table.create(tmp_path / "t", "id BIGINT, big BIGINT, city STRING, l ARRAY<STRING>", primary_keys=["id"], options={"bucket": "1"})
+    made = keyed(tmp_path / "t", "id BIGINT, big BIGINT, city STRING, l ARRAY<STRING>")
     made.write({"id": [1, 2, 3], "big": [5, 5_000_000_000, None], "city": ["7", "7.5", "Oslo"], "l": [["1", "x"], [], None]})
     return made
 

@@ -10,14 +10,13 @@ import pytest
 
 from fileindex.base.errors import InvalidArgument, PaimonError, UnsupportedOption
 from pyspark_paimon import Table
+from tests.build import keyed
 
 
 @pytest.fixture(scope="module")
 def table(tmp_path_factory: pytest.TempPathFactory) -> Table:
     """Snapshots 1 to 3 append a row each, 4 compacts, 5 appends again."""
-    made = Table.create(
-        Path(tmp_path_factory.mktemp("modes")) / "t", "id INT", primary_keys=["id"], options={"bucket": "1", "write-only": "true"}
-    )
+    made = keyed(Path(tmp_path_factory.mktemp("modes")) / "t", "id INT", {"write-only": "true"})
     for turn in range(1, 5):
         if turn == 4:
             made.compact(full=True)

@@ -21,6 +21,7 @@ from fileindex.base.errors import PaimonError
 from manifest.io.errors import TableNotFound, UnsafeFileIO
 from manifest.storage.object_store import ObjectStoreFileIO
 from pyspark_paimon import Table
+from tests.build import keyed
 
 _FOREVER = 2**62
 
@@ -67,7 +68,7 @@ def rows(*keys: int, v: str = "x") -> pa.Table:
 
 def made(path: str, **options: str) -> Table:
     """Snapshots 1, 2 and 3 add the rows 1, 2 and 3; the branch 'side' has the rows 1, 20 and 21."""
-    table = Table.create(path, "id INT NOT NULL, v STRING", primary_keys=["id"], options={"bucket": "1", "write-only": "true", **options})
+    table = keyed(path, "id INT NOT NULL, v STRING", {"write-only": "true", **options})
     table.write(rows(1))
     table.create_tag("first")
     table.create_branch("side", "first")
@@ -210,7 +211,7 @@ def test_a_writer_does_not_outlive_its_table(tmp_path, stall, stalls, again):
         writer.commit()
     if not again:
         assert not list(Path(path, "snapshot").glob("*"))
-        Table.create(path, "id INT NOT NULL, v STRING", primary_keys=["id"], options={"bucket": "1"})
+        keyed(path, "id INT NOT NULL, v STRING")
     assert keys(path) == []
     Table.open(path).write(rows(7))
     assert keys(path) == [7]
@@ -269,7 +270,7 @@ LOOKED_UP: dict[str, dict[str, str]] = {
 def test_what_a_look_up_has_read_is_checked_at_commit(tmp_path, monkeypatch, kind, compacts):
     """An overwrite between the look-up and the commit must not take away what rows were dropped or merged for."""
     path = str(tmp_path / "t")
-    table = Table.create(path, "id INT NOT NULL, v STRING", primary_keys=["id"], options={"bucket": "1", **LOOKED_UP[kind]})
+    table = keyed(path, "id INT NOT NULL, v STRING", LOOKED_UP[kind])
     table.write(rows(1, 2))
     table.compact(full=True)
     if not compacts:
@@ -304,7 +305,7 @@ def test_the_buckets_of_keys_are_checked_at_commit(tmp_path, monkeypatch, kind):
 def test_the_rows_that_a_merge_did_not_find_are_checked_at_commit(tmp_path, monkeypatch, change):
     """Another write makes a row match, or not match any more, after the merge has read the table."""
     path = str(tmp_path / "t")
-    table = Table.create(path, "id INT NOT NULL, v STRING", primary_keys=["id"], options={"bucket": "1"})
+    table = keyed(path, "id INT NOT NULL, v STRING")
     table.write(rows(1, 2, v="a"))
     acts = {
         "insert": lambda: Table.open(path).write(rows(3, v="c")),

@@ -17,6 +17,7 @@ from fileindex.base.errors import UnknownColumn, UnsupportedOption
 from manifest.schema.partition_time import PartitionTime
 from manifest.store import FileStore
 from pyspark_paimon import BranchExists, InvalidArgument, SnapshotExpired, SnapshotNotFound, Table, TableNotFound, TagExists
+from tests.build import keyed
 
 COLUMNS = "id BIGINT, city STRING"
 
@@ -31,7 +32,7 @@ def keys(table, **travel):
 
 @pytest.fixture
 def table(table_root) -> Table:
-    table = Table.create(f"{table_root}/t", COLUMNS, primary_keys=["id"], options={"bucket": "1"})
+    table = keyed(f"{table_root}/t", COLUMNS)
     write(table, 1, 2)
     return table
 
@@ -253,7 +254,7 @@ def test_the_views_show_schemas_and_consumers(table):
 def test_a_scan_reads_its_own_snapshot_or_none_after_a_rollback(table_root, where):
     """On a local disk the next commit has the id of the snapshot that went. On an object store the rollback has overwritten it."""
     root = f"memory://{uuid.uuid4().hex}" if where == "memory" else table_root
-    table = Table.create(f"{root}/t", COLUMNS, primary_keys=["id"], options={"bucket": "1"})
+    table = keyed(f"{root}/t", COLUMNS)
     write(table, 1, 2)
     write(table, 3)
     scans = [table.scan(), table.scan("id >= 0"), Table.open(table.path).scan(snapshot=2)]

@@ -8,6 +8,7 @@ import pytest
 from fileindex.base.errors import InvalidArgument
 from manifest.io.errors import SnapshotNotFound
 from pyspark_paimon import Table
+from tests.build import keyed
 
 KINDS = {
     "fixed": ({"bucket": "2"}, ["id"], []),
@@ -103,7 +104,7 @@ def test_what_comes_back_outlives_the_snapshot_that_had_deleted_it(table):
 
 
 def test_columns_that_changed_since_keep_what_they_had(tmp_path):
-    table = Table.create(tmp_path / "t", "id BIGINT NOT NULL, a INT, b STRING", primary_keys=["id"], options={"bucket": "1"})
+    table = keyed(tmp_path / "t", "id BIGINT NOT NULL, a INT, b STRING")
     table.write(pa.table({"id": [1, 2], "a": pa.array([10, None], pa.int32()), "b": ["x", "y"]}))
     table = table.rename_column("a", "renamed").drop_column("b").add_column("c", "STRING")
     table.write(pa.table({"id": [1, 3], "renamed": pa.array([7, 8], pa.int32()), "c": ["p", "q"]}))

@@ -15,6 +15,7 @@ from fileindex.base.errors import CorruptFile, InvalidArgument, UnsupportedOptio
 from manifest.io.errors import SnapshotNotFound
 from pyspark_paimon import Table
 from pyspark_paimon.operations.tags import CreateTag
+from tests.build import keyed
 
 ONE = {"bucket": "1", "write-only": "true"}
 
@@ -76,7 +77,7 @@ def test_a_tag_by_time_names_the_oldest_state_since(table: Table, expired: bool)
 
 
 def test_due_tags_are_created_without_a_commit(tmp_path: Path) -> None:
-    table = Table.create(tmp_path / "t", "id BIGINT", primary_keys=["id"], options={"bucket": "1", "tag.automatic-creation": "batch"})
+    table = keyed(tmp_path / "t", "id BIGINT", {"tag.automatic-creation": "batch"})
     table.write([{"id": 1}])
     (name,) = table.tags()["tag_name"].to_pylist()
     table.delete_tag(name)

@@ -21,6 +21,7 @@ from manifest.io.file_cache import SHARED
 from pyspark_paimon import Table
 from pyspark_paimon.filter.parse import _cached_condition, bind_filter
 from pyspark_paimon.request.backend import ScanRequest
+from tests.build import keyed
 from tests.tiny import tiny_options
 
 Row = dict[str, Any]
@@ -344,7 +345,7 @@ def test_a_count_asks_few_files_for_their_indexes(tmp_path: Path, set_thresholds
 def test_an_expiry_deletes_files_in_groups_of_any_size(tmp_path: Path, set_thresholds: Any, at_once: int) -> None:
     set_thresholds(deleted_at_once=at_once)
     seen: list[Any] = []
-    table = Table.create(tmp_path / "t", "id INT", primary_keys=["id"], options={"bucket": "1", "num-sorted-run.compaction-trigger": "99"})
+    table = keyed(tmp_path / "t", "id INT", {"num-sorted-run.compaction-trigger": "99"})
     table = Table.open(table.path, progress=seen.append)
     for number in range(7):
         table.write(pa.table({"id": pa.array([number], pa.int32())}))

@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pyspark_paimon import InvalidArgument, InvalidFilter, SchemaMismatch, Table, UnknownColumn
+from tests.build import keyed
 from tests.examples import some
 
 DDL = "id BIGINT, n INT, s STRING, d DATE, m MAP<STRING, STRING>"
@@ -108,7 +109,7 @@ def test_a_column_in_double_quotes_is_refused_with_backticks(table):
 @settings(deadline=None, max_examples=some(12), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(text=st.text(max_size=30).filter(lambda text: "\0" not in text))
 def test_any_text_is_stored_by_values(tmp_path_factory, text):
-    made = Table.create(tmp_path_factory.mktemp("texts") / "t", "id INT, s STRING", primary_keys=["id"], options={"bucket": "1"})
+    made = keyed(tmp_path_factory.mktemp("texts") / "t", "id INT, s STRING")
     made.write({"id": [1], "s": [None]})
     made.update("id = 1", values={"s": text})
     assert made.scan().to_arrow()["s"].to_pylist() == [text]

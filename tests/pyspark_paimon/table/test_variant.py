@@ -15,6 +15,7 @@ import pytest
 from fileindex.base.errors import CorruptFile, PaimonError
 from manifest.io.errors import InvalidSchema, SchemaMismatch
 from pyspark_paimon import Table, Variant
+from tests.build import keyed
 
 GOLDEN = Path(__file__).parents[2] / "golden_variant"
 VARIANT = pa.struct([pa.field("value", pa.binary(), nullable=False), pa.field("metadata", pa.binary(), nullable=False)])
@@ -65,7 +66,7 @@ def test_half_a_variant_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize("options", [{"file.format": "orc"}, {"file.format.per.level": "0:avro"}])
 def test_other_formats_have_no_variant(tmp_path: Path, options: dict[str, str]) -> None:
     with pytest.raises(InvalidSchema, match="VARIANT needs Parquet files"):
-        Table.create(tmp_path / "t", "id INT, v VARIANT", primary_keys=["id"], options={"bucket": "1", **options})
+        keyed(tmp_path / "t", "id INT, v VARIANT", options)
 
 
 @pytest.mark.parametrize(("keys", "column"), [({"primary_keys": ["v"]}, "v"), ({"partition_keys": ["v"]}, "v")])
@@ -110,7 +111,7 @@ def test_a_damaged_shredded_variant_names_its_file(tmp_path: Path) -> None:
 
 
 def test_python_values_are_written_and_decoded(tmp_path: Path) -> None:
-    table = Table.create(tmp_path / "t", "id INT, v VARIANT, a ARRAY<VARIANT>", primary_keys=["id"], options={"bucket": "1"})
+    table = keyed(tmp_path / "t", "id INT, v VARIANT, a ARRAY<VARIANT>")
     values = [
         {"b": [1, None, {"": "é"}]},
         "text",

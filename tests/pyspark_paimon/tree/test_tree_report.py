@@ -13,11 +13,12 @@ from manifest.schema.table_schema import TableSchema
 from pyspark_paimon import InvalidFilter, Table, UnknownColumn
 from pyspark_paimon.request.tree_report import TreeReport
 from pyspark_paimon.tree.buckets import TreeFile, bucket_trees
+from tests.build import keyed
 
 
 def written(path: Path, spans: list[tuple[int, int]], **options: str) -> Table:
     """A table of one bucket, each span of keys a commit of its own that nothing compacts."""
-    table = Table.create(path, "id BIGINT, name STRING", primary_keys=["id"], options={"bucket": "1", "write-only": "true", **options})
+    table = keyed(path, "id BIGINT, name STRING", {"write-only": "true", **options})
     for low, high in spans:
         table.write(pa.table({"id": range(low, high), "name": [f"n{key}" for key in range(low, high)]}))
     return table

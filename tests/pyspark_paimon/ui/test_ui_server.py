@@ -14,11 +14,12 @@ import pytest
 
 from pyspark_paimon import Table
 from pyspark_paimon.ui.server import TreeServer
+from tests.build import keyed
 
 
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[TreeServer]:
-    table = Table.create(tmp_path / "t", "id INT", primary_keys=["id"], options={"bucket": "1", "write-only": "true"})
+    table = keyed(tmp_path / "t", "id INT", {"write-only": "true"})
     for low in (0, 100):
         table.write(pa.table({"id": pa.array(range(low, low + 10), pa.int32())}))
     with TreeServer(table) as running:
