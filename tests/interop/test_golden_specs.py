@@ -34,7 +34,11 @@ def test_a_specification_says_what_the_table_is(spec: Spec) -> None:
 
 
 @pytest.mark.parametrize(
-    "spec", [spec if spec.name == "tagged" else pytest.param(spec, marks=[pytest.mark.interop, pytest.mark.long]) for spec in SPECS]
+    "spec",
+    [
+        pytest.param(spec, marks=[pytest.mark.slow] if spec.name == "tagged" else [pytest.mark.interop, pytest.mark.long])  # Java's engine
+        for spec in SPECS
+    ],
 )
 def test_a_table_made_again_has_the_form_of_the_one_that_is_there(engine: Engine, spec: Spec, tmp_path: Path) -> None:
     listed = remade(engine, spec, tmp_path)

@@ -123,6 +123,7 @@ def test_other_commands_are_those_of_python(forks, arguments):
     assert own.stdout == python.stdout != ""
 
 
+@pytest.mark.slow
 def test_without_a_fork_server_python_starts_the_daemon(forks, tmp_path):
     alone = tmp_path / "python"
     alone.write_text(Path(forks.python).read_text().replace(str(Path(forks.python).with_name("socket")), "/nowhere"))

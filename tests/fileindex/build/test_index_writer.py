@@ -237,7 +237,10 @@ def test_a_batch_without_an_indexed_column_is_refused():
 
 
 def test_an_index_that_would_exceed_its_format_is_left_out_and_said(monkeypatch):
-    monkeypatch.setattr("fileindex.format.bitmap_writer._MAX_INT", 10)
+    def refuse(what: str, size: int) -> None:
+        raise OverflowError(f"{what} of {size} bytes exceeds 2 GiB")
+
+    monkeypatch.setattr("fileindex.format.bitmap_writer.check_size", refuse)
     types = {"a": LONG}
     writer = DataFileIndexWriter.create(options_of(types, bitmap="a", bloom_filter="a"), types)
     writer.write(pa.record_batch({"a": pa.array([1, 1, 2])}))

@@ -153,6 +153,7 @@ def test_a_request_that_a_gateway_sent_twice_is_no_lost_race(server) -> None:
     assert len(found._backend.ask(Snapshots())) == 1
 
 
+@pytest.mark.slow
 def test_racing_writers_with_dropped_answers_lose_no_row_and_double_none(server, proxy) -> None:
     table(server, options=QUICK | {"write-only": "true", "commit.max-retries": "200"})
     proxy.rule = lambda request: DROP if commits(request) and request.number % 3 == 0 else None

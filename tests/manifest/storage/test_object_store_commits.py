@@ -120,11 +120,16 @@ def tagged_table(file_io, path):
     return store
 
 
+def _place(request, tmp_path, place):
+    if place == "local":
+        return LocalFileIO(), str(tmp_path)
+    return request.getfixturevalue("through"), request.getfixturevalue("warehouse")()
+
+
 @pytest.mark.slow("s3")  # its server is a JVM
 @pytest.mark.parametrize("place", ["s3", "local"])
 def test_of_two_who_replace_a_tag_one_is_told(request, tmp_path, place):
-    there = request.getfixturevalue("through"), request.getfixturevalue("warehouse")() if place == "s3" else ""
-    file_io, root = there if place == "s3" else (LocalFileIO(), str(tmp_path))
+    file_io, root = _place(request, tmp_path, place)
     store = tagged_table(file_io, f"{root}/t")
     racing = FileStore.open(store.root, Rival(file_io, lambda: replace_tag(store, "a", store.snapshots.get(2), None)))
     with pytest.raises(CommitConflict, match="tag 'a' was replaced or deleted by another"):
@@ -171,8 +176,7 @@ def test_a_store_that_does_not_compare_replaces_no_tag_and_goes_on_with_consumer
 @pytest.mark.slow("s3")  # its server is a JVM
 @pytest.mark.parametrize("place", ["s3", "local"])
 def test_a_consumer_does_not_go_back_by_a_race(request, tmp_path, place):
-    there = request.getfixturevalue("through"), request.getfixturevalue("warehouse")() if place == "s3" else ""
-    file_io, root = there if place == "s3" else (LocalFileIO(), str(tmp_path))
+    file_io, root = _place(request, tmp_path, place)
     store = table(file_io, f"{root}/t")
 
     def advanced(consumers, following):

@@ -335,6 +335,7 @@ def _deletions() -> Iterator[tuple[str, int, str]]:
                 yield str(path), node.lineno, ast.unparse(node.value)
 
 
+@pytest.mark.slow
 def test_every_deletion_goes_through_the_storage_of_a_store() -> None:
     deletions = list(_deletions())
     others = [

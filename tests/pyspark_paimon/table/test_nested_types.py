@@ -98,6 +98,7 @@ def read(table: Table) -> list[dict[str, Any]]:
     return sorted(table.scan().to_arrow().to_pylist(), key=lambda row: row["id"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["parquet", "orc", "avro"])
 @pytest.mark.parametrize("number", range(len(GROUPS)))
 @pytest.mark.sampled(4)
