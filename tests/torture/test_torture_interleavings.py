@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import tempfile
+from collections.abc import Callable, Iterator
+from functools import cache
+
 import pytest
 
 from tests.torture.disk import Operation
@@ -26,20 +30,26 @@ EACH = [pytest.param(400, id="one stop"), pytest.param(40, id="more stops", mark
 """Of the stops of a pair, one in so many is tried here. ``make torture`` draws from all of them."""
 
 
+@pytest.fixture(scope="module")
+def prepared() -> Iterator[Callable[[str], PreparedTable]]:
+    """A table of each kind, made once: it remembers what operations do alone."""
+    with scratch_folder() as scratch:
+        yield cache(lambda kind: PreparedTable(kind, tempfile.mkdtemp(dir=scratch)))
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("each", EACH)
 @pytest.mark.parametrize(("kind", "first", "second"), PAIRS)
-def test_a_pair_that_once_went_wrong_is_serializable(kind: str, first: str, second: str, each: int) -> None:
-    with scratch_folder() as scratch:
-        table = PreparedTable(kind, scratch)
-        stops = table.stops(first, second)
-        cases = [
-            Case(kind, first, (second,), number, kills=kills)
-            for number in stops[min(each, len(stops)) // 2 :: each]
-            for kills in (False, True)
-        ]
-        assert cases
-        wrong = {case: found for case in cases if (found := run_case(table, case))[0] not in {"right", "typed error"}}
+def test_a_pair_that_once_went_wrong_is_serializable(
+    prepared: Callable[[str], PreparedTable], kind: str, first: str, second: str, each: int
+) -> None:
+    table = prepared(kind)
+    stops = table.stops(first, second)
+    cases = [
+        Case(kind, first, (second,), number, kills=kills) for number in stops[min(each, len(stops)) // 2 :: each] for kills in (False, True)
+    ]
+    assert cases
+    wrong = {case: found for case in cases if (found := run_case(table, case))[0] not in {"right", "typed error"}}
     assert wrong == {}
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from tests.torture.runner import ROOT
 
-FEW = {"kills": 2, "faults": 2, "interleavings": 4}
+FEW = {"kills": 1, "faults": 1, "interleavings": 2}
 MORE = {"kills": 12, "faults": 12, "interleavings": 40}
 
 
