@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, fields
 from decimal import Decimal
 from functools import partialmethod
@@ -262,16 +262,16 @@ def lived(home: str, kind: str) -> None:
         assert in_order(table.scan().to_arrow().to_pylist()) == in_order(rows)
         if number == 2:
             table.compact(full=True)
-            check(table, rows)
+            check(table, rows, FILTERS[::2])
     if "primary_keys" in given and kind != "sums":
         gone = [row for row in rows if row["city"] == "Lima"]
         assert table.delete("city = 'Lima'").rows == len(gone)
         rows = [row for row in rows if row["city"] != "Lima"]
-        check(table, rows)
+        check(table, rows, FILTERS[1::2])
     table.alter_options({"file-index.bitmap.columns": "city,part", "file-index.bitmap.part.index-block-size": "64 b"})
     table.rewrite_file_index()
     assert table.rewrite_file_index().rewritten == 0
-    check(table, rows)
+    check(table, rows, FILTERS[::2])
     table.compact()
     ordered = table.scan(order_by="price DESC, id", limit=7, columns=["id", "price"]).to_arrow().to_pylist()
     best = sorted((row for row in rows), key=lambda row: (-row["price"], row["id"]))[:7]
@@ -281,14 +281,14 @@ def lived(home: str, kind: str) -> None:
     assert table.snapshots()["snapshot_id"].to_pylist() == list(range(1, table.snapshots().num_rows + 1))
     table.expire_snapshots(retain_min=1, retain_max=1)
     table.compact(full=True)
-    check(Table.open(table.path), rows)
+    check(Table.open(table.path), rows, FILTERS)
     assert table.fsck("deep").problems == ()
 
 
-def check(table: Table, rows: list[Row]) -> None:
+def check(table: Table, rows: list[Row], filters: Sequence[tuple[str, Callable[[Row], Any]]]) -> None:
     """Whether reads and counts with and without filters find ``rows``."""
     assert in_order(table.scan().to_arrow().to_pylist()) == in_order(rows)
-    for text, holds in FILTERS:
+    for text, holds in filters:
         wanted = sorted(row["id"] for row in rows if holds(row))
         scan = table.scan(text, columns=["id"])
         assert sorted(scan.to_arrow()["id"].to_pylist()) == wanted, text
