@@ -116,6 +116,8 @@ def conform_column(column: Any, field: DataField) -> Any:
     if column.type != target and not may_cast(column.type, target):
         hint = cast_hint(field, column.type)
         raise SchemaMismatch(f"column '{field.name}': Arrow {column.type} cannot become {field.type} without changing values{hint}")
+    if field.type.is_nested and (kind := with_leaves(column.type, without_views)) != column.type:
+        column = column.cast(kind)  # Arrow cannot gather texts in views, as entries of maps are
     if has_null(column, field.type):
         what = "has a null inside" if field.type.nullable else "has a null"
         raise NullInKey(f"column '{field.name}' {what}, but is {field.type}")

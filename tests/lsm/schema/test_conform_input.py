@@ -338,3 +338,13 @@ def test_many_bad_rows_cost_no_call_each(monkeypatch, rows, ddl, kind, bad):
     monkeypatch.setattr(refused_rows_module, "conform_column", counted)
     assert refused_rows(pa.array([bad] * rows, kind), field).all()
     assert len(calls) == 3
+
+
+@pytest.mark.parametrize("view", [pa.string_view(), pa.binary_view()], ids=str)
+def test_values_of_maps_may_be_in_views(view):
+    text = pa.string() if view == pa.string_view() else pa.binary()
+    value = "a" if text == pa.string() else b"a"
+    schema = build_schema(f"m MAP<STRING, ARRAY<{'STRING' if text == pa.string() else 'BYTES'}>>")
+    rows = [[("k", [value, None])], None, []]
+    given = pa.table({"m": pa.array(rows, pa.map_(pa.string(), pa.list_(view)))})
+    assert conform(given.slice(0, 2), schema)["m"].to_pylist() == rows[:2]
