@@ -20,6 +20,7 @@ from pyspark_paimon import (
     UnsupportedType,
     sql,
 )
+from tests.build import tuples
 from tests.catalogs.server import TOKEN, CatalogServer, lent
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
@@ -43,7 +44,7 @@ def commits(server):
 
 
 def found(table, where=None):
-    return sorted(tuple(row.values()) for row in table.scan(where, columns=["id", "v"]).to_arrow().to_pylist())
+    return tuples(table.scan(where, columns=["id", "v"]))
 
 
 @pytest.mark.slow

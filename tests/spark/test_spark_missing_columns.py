@@ -6,6 +6,7 @@ import pyarrow as pa
 import pytest
 
 from pyspark_paimon import InvalidArgument, InvalidFilter, SchemaMismatch, Table, UnknownColumn, sql
+from tests.build import tuples
 
 pytestmark = pytest.mark.spark
 
@@ -19,7 +20,7 @@ def make(spark, path) -> Table:
 
 
 def rows(table: Table) -> list[tuple]:
-    return sorted(tuple(row.values()) for row in Table.open(table.path).scan().to_arrow().to_pylist())
+    return tuples(Table.open(table.path))
 
 
 @pytest.mark.slow

@@ -6,6 +6,7 @@ import pytest
 
 import pyspark_paimon
 from pyspark_paimon import Catalog, InvalidArgument
+from tests.build import tuples
 from tests.relation_places import HIDDEN, SPARK_QUERIES
 
 pytestmark = pytest.mark.spark
@@ -73,7 +74,7 @@ def test_a_statement_reads_the_table_of_the_catalog(spark, catalog, statement, e
     try:
         table.write([{"k": 1, "v": 10}, {"k": DECOY, "v": 10}])
         run(spark, catalog, statement)
-        assert sorted(tuple(row.values()) for row in table.scan().to_arrow().to_pylist()) == expected
+        assert tuples(table) == expected
     finally:
         catalog.drop_table("d.t")
 

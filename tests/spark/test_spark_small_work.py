@@ -13,6 +13,7 @@ from pyspark_paimon.operations.tags import CreateTag
 from pyspark_paimon.spark.client.backend import SparkBackend, few_rows
 from pyspark_paimon.spark.client.scan_backend import SparkScans
 from pyspark_paimon.spark.wire import rpc
+from tests.build import tuples
 
 pytestmark = [pytest.mark.spark, pytest.mark.small]
 
@@ -69,7 +70,7 @@ def rows(start: int, stop: int, text: str) -> pa.Table:
 
 
 def content(table: Table, *args, **options) -> list[tuple]:
-    return sorted(tuple(row.values()) for row in table.scan(*args, **options).to_arrow().to_pylist())
+    return tuples(table.scan(*args, **options))
 
 
 @pytest.mark.parametrize("made", TABLES.values(), ids=TABLES)

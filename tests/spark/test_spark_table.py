@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 from pyspark_paimon import InvalidArgument, NullInKey, SchemaMismatch, SnapshotNotFound, Table, TableExists, TableNotFound, UnknownColumn
+from tests.build import tuples
 
 pytestmark = pytest.mark.spark
 
@@ -26,7 +27,7 @@ def rows(*values: tuple) -> pa.Table:
 
 
 def content(table: Table, *args, **kwargs) -> list[tuple]:
-    return sorted(tuple(row.values()) for row in table.scan(*args, **kwargs).to_arrow().to_pylist())
+    return tuples(table.scan(*args, **kwargs))
 
 
 def cities(spark, count: int, text: str = "'city ' || id % 7"):

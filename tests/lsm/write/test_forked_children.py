@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from pyspark_paimon import Table
+from tests.build import ids
 from tests.children import run_python
 
 pytestmark = pytest.mark.local_files
@@ -51,5 +52,5 @@ def test_a_forked_child_that_ends_takes_nothing_of_a_write(tmp_path: Path, monke
     table = Table.create(tmp_path / "t", "id BIGINT, s STRING", primary_keys=["id"], options=options)
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     run_python(SCRIPT.replace("END", ENDS[end]), table.path, flags=("-W", "ignore"), timeout=120)
-    assert sorted(table.scan().to_arrow()["id"].to_pylist()) == list(range(20_000))
+    assert ids(table) == list(range(20_000))
     assert not list(tmp_path.glob("paimon-spill-*")), "the parent deletes them"

@@ -14,7 +14,7 @@ from manifest.entry.live import live
 from manifest.io.errors import CommitConflict, SnapshotNotFound, TableExists
 from manifest.io.file_io import LocalFileIO
 from pyspark_paimon import Table
-from tests.build import keyed
+from tests.build import ids, keyed
 
 FOREVER = 2**62
 COLUMNS = "id INT NOT NULL, v STRING"
@@ -56,7 +56,7 @@ def copied(source: Path, path: Path) -> Table:
 
 
 def keys(table: Table) -> list[int]:
-    return sorted(Table.open(table.path).scan().to_arrow()["id"].to_pylist())
+    return ids(Table.open(table.path))
 
 
 @pytest.mark.parametrize("tagged", [False, True])

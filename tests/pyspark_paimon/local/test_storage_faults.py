@@ -16,6 +16,7 @@ import pytest
 
 from manifest.io.file_cache import SHARED
 from pyspark_paimon import Catalog, PaimonError, StorageError, Table
+from tests.build import tuples
 from tests.os_faults import PLACES, OsFaults
 
 CODES = (errno.EIO, errno.EACCES, errno.EROFS, errno.EMFILE, errno.ENOSPC, errno.ELOOP, errno.ENAMETOOLONG)
@@ -87,7 +88,7 @@ def _impatient(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 def state(path: Path) -> list[tuple[Any, ...]]:
     SHARED.clear()
-    return sorted(tuple(row.values()) for row in Table.open(path).scan().to_arrow().to_pylist())
+    return tuples(Table.open(path))
 
 
 def check(whole: Path, folder: Path, name: str, place: str, code: int) -> None:

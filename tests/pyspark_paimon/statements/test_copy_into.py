@@ -17,6 +17,7 @@ pytest.importorskip("pyspark", reason="pyspark is not installed")
 
 from fileindex.base.errors import CorruptFile, InvalidArgument, PaimonError, UnknownColumn
 from pyspark_paimon import Table
+from tests.build import ids, tuples
 from tests.pyspark_paimon.statements.test_effects import InProcess, done
 
 COLUMNS = "id BIGINT NOT NULL, day DATE, price DECIMAL(10, 2), name STRING, ok BOOLEAN"
@@ -42,7 +43,7 @@ def load(catalog: InProcess, files: Path, form: str, more: str = "", columns: st
 
 
 def rows(catalog: InProcess) -> list[tuple[Any, ...]]:
-    return sorted(tuple(row.values()) for row in catalog.table("db.t").scan().to_arrow().to_pylist())
+    return tuples(catalog.table("db.t"))
 
 
 ONE, TWO = (1, date(2024, 1, 31), Decimal("1.50"), "a,b", True), (2, None, None, "unnamed", False)
@@ -115,7 +116,7 @@ def test_continue_leaves_out_nulls_and_long_texts_that_the_table_refuses(catalog
     ).to_pylist()[0]
     assert (found["status"], found["rows_loaded"], found["errors_seen"]) == ("PARTIALLY_LOADED", 2, 3)
     assert found["first_error"] == "column 'n' has a null, but is INT NOT NULL"
-    assert sorted(catalog.table("db.short").scan().to_arrow()["id"].to_pylist()) == [1, 5]
+    assert ids(catalog.table("db.short")) == [1, 5]
 
 
 @pytest.mark.parametrize(("text", "errors"), [("1,x\n2,y,z\nthree,t\n4,u\n", 2), ("1,x\n4,u\n", 0)])

@@ -14,6 +14,7 @@ from fileindex.base.errors import UnsupportedOption
 from manifest.io.errors import UnsupportedTable
 from manifest.options.known_keys import REFUSED, REFUSED_PREFIXES, ROWS, ROWS_OF_STREAMS
 from pyspark_paimon import Table
+from tests.build import ids
 from tests.manifest.options.paimon_keys import PAIMON_KEYS, REFUSED_KEYS, refused_value
 
 pytestmark = pytest.mark.local_files
@@ -101,7 +102,7 @@ def test_a_former_key_is_refused_by_its_present_name(written, present, former) -
 def test_a_former_ignore_delete_keeps_rows(written, key) -> None:
     table = with_option(written, key, "true")
     table.write(ROWS_OF_TABLE.slice(0, 1).append_column("_row_kind", pa.array(["-D"])))
-    assert sorted(table.scan().to_arrow()["id"].to_pylist()) == [1, 2]
+    assert ids(table) == [1, 2]
     assert with_option(table, "ignore-delete", "false").options["ignore-delete"] == "false"
 
 

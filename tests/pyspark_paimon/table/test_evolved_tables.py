@@ -17,6 +17,7 @@ from manifest.entry.manifest_file import ManifestFile
 from manifest.io.checksum import CHECKSUM_MEMBER
 from manifest.io.errors import InvalidSchema, UnsupportedTable
 from pyspark_paimon import CorruptFile, FilterFailed, Table, UnsupportedOption, UnsupportedType
+from tests.build import tuples
 from tests.examples import some
 from tests.interop.evolved_tables import HOME, TABLES
 from tests.pyspark_paimon.fsck_kit import Surgeon
@@ -300,7 +301,7 @@ def test_rows_that_are_appended_are_numbered_through(tmp_path):
     table.write(numbered(100, 2), mode="overwrite")
     table.write(numbered(15, 4))
     files = Table.open(f"{tmp_path}/t$files").scan(columns=["first_row_id", "record_count", "min_sequence_number", "max_sequence_number"])
-    assert sorted(tuple(row.values()) for row in files.to_arrow().to_pylist()) == [(15, 2, 3, 3), (17, 4, 4, 4)]
+    assert tuples(files) == [(15, 2, 3, 3), (17, 4, 4, 4)]
     assert Table.open(f"{tmp_path}/t$snapshots").scan().to_arrow()["next_row_id"].to_pylist() == [10, 15, 17, 21]
     assert sorted(table.scan().to_arrow()["id"].to_pylist()) == [15, 16, 17, 18, 100, 101]
     assert table.scan("s = 's16'").count() == 1

@@ -21,7 +21,7 @@ from fileindex.base.errors import PaimonError
 from manifest.io.errors import TableNotFound, UnsafeFileIO
 from manifest.storage.object_store import ObjectStoreFileIO
 from pyspark_paimon import Table
-from tests.build import keyed
+from tests.build import ids, keyed
 
 _FOREVER = 2**62
 
@@ -81,7 +81,7 @@ def made(path: str, **options: str) -> Table:
 
 
 def keys(path: str, **where: Any) -> list[int]:
-    return sorted(Table.open(path, **where).scan().to_arrow()["id"].to_pylist())
+    return ids(Table.open(path, **where))
 
 
 def outcome(action: Callable[[], Any]) -> str:

@@ -19,6 +19,7 @@ from manifest.commit.file_store_commit import FileStoreCommit
 from manifest.snapshot.snapshot import ReadState
 from manifest.store import FileStore
 from pyspark_paimon import CastFailed, CommitConflict, InvalidArgument, InvalidSchema, Table
+from tests.build import ids
 from tests.tiny import tiny_options
 
 OPTIONS = {"bucket": "1", "num-sorted-run.compaction-trigger": "3"}
@@ -278,9 +279,9 @@ class Evolving(RuleBasedStateMachine):
         literal = f"'{value}'" if isinstance(value, str) else str(value)
         holds = {"=": value.__eq__, "<": value.__gt__, ">=": value.__le__, "<>": value.__ne__}[compare]
         expected = [row[0] for row in self.rows if row.get(field.id) is not None and holds(row[field.id])]
-        assert sorted(self.table.scan(f"{name} {compare} {literal}").to_arrow()["id"].to_pylist()) == sorted(expected)
+        assert ids(self.table.scan(f"{name} {compare} {literal}")) == sorted(expected)
         missing = [row[0] for row in self.rows if row.get(field.id) is None]
-        assert sorted(self.table.scan(f"{name} IS NULL").to_arrow()["id"].to_pylist()) == sorted(missing)
+        assert ids(self.table.scan(f"{name} IS NULL")) == sorted(missing)
         assert self.table.scan(f"{name} {compare} {literal}").count() == len(expected)
 
     @invariant()

@@ -21,7 +21,7 @@ from manifest.io.file_cache import SHARED
 from pyspark_paimon import Table
 from pyspark_paimon.filter.parse import _cached_condition, bind_filter
 from pyspark_paimon.request.backend import ScanRequest
-from tests.build import keyed
+from tests.build import ids, keyed
 from tests.tiny import tiny_options
 
 Row = dict[str, Any]
@@ -291,7 +291,7 @@ def check(table: Table, rows: list[Row], filters: Sequence[tuple[str, Callable[[
     for text, holds in filters:
         wanted = sorted(row["id"] for row in rows if holds(row))
         scan = table.scan(text, columns=["id"])
-        assert sorted(scan.to_arrow()["id"].to_pylist()) == wanted, text
+        assert ids(scan) == wanted, text
         assert scan.count() == len(wanted), text
 
 

@@ -11,14 +11,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pyspark_paimon import InvalidArgument, InvalidFilter, SchemaMismatch, Table, UnknownColumn
-from tests.build import keyed
+from tests.build import keyed, tuples
 from tests.examples import some
 
 DDL = "id BIGINT, n INT, s STRING, d DATE, m MAP<STRING, STRING>"
 
 
 def rows(table: Table) -> list[tuple]:
-    return sorted(tuple(row.values()) for row in table.scan(columns=["id", "n", "s", "d"]).to_arrow().to_pylist())
+    return tuples(table.scan(columns=["id", "n", "s", "d"]))
 
 
 @pytest.fixture(params=["keyed", "append"])
