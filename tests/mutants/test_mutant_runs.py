@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.children import run_python
 from tests.mutants.coverage_map import CoverageMap
 from tests.mutants.recorder import DATABASE, ROOT
 
@@ -53,9 +54,7 @@ print(json.dumps({"after": "none", "status": next(Runner(tests, Path(folder), wo
 @pytest.mark.slow
 def test_survivors_failures_loops_and_crashes_are_known_apart(tmp_path: Path) -> None:
     before = (ROOT / MODULE).read_bytes()
-    done = subprocess.run(
-        [sys.executable, "-c", PROGRAM, TEST, MODULE, str(tmp_path)], cwd=ROOT, capture_output=True, text=True, check=True
-    )
+    done = run_python(PROGRAM, TEST, MODULE, str(tmp_path))
     found = {line["after"]: (line["status"], line["test"]) for line in map(json.loads, done.stdout.splitlines())}
     assert found == {
         "if self._is_cut and True:": ("survived", ""),
