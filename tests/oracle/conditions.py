@@ -217,7 +217,7 @@ class Drawing:
     def __init__(self, draw: random.Random, names: Names, often: Collection[str] = ()) -> None:
         self.draw = draw
         self.names = names
-        scalars = [ident for ident in ("id", "p", "i", "e", "b", "s", "d", "n", "t", "dt", "z") if names.has(ident)]
+        scalars = [ident for ident in ("id", "id", "id", "p", "p", "i", "e", "b", "s", "d", "n", "t", "dt", "z") if names.has(ident)]
         self.scalars = [*scalars, *(ident for ident in scalars if ident in often for _ in range(3))]
 
     def condition(self, depth: int = 2) -> Condition:
@@ -234,7 +234,7 @@ class Drawing:
         negated = self.draw.choice(["=", "=", "<>"])
         form = self.draw.choice(["compare", "compare", "compare", "in", "null", "between", "like", "contains", "flag", "terms"])
         if form == "like":
-            value = self.draw.choice(["a%", "%a", "%a%", "a_", "_", "%", "ä%", "a", "%'%", ""])
+            value = self.draw.choice(["a%", "%a", "%a%", "a_", "_", "%", "ä%", "a", "%'%", "%aaaa%", "%AA%", "%it's%", ""])
             return Condition("like", (), (self.term("s"),), negated, value)
         if form == "contains":
             return Condition("contains", (), (_column("l"), _literal("i", self.draw.choice([0, 1, 2, 9]))), negated)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
@@ -23,9 +24,12 @@ INDEXABLE = {
 COLUMNS = ("id", "p", "i", "e", "b", "s", "d", "n", "t", "dt", "bo", "l", "r", "m")
 
 
+_CHANGED = {"add": "z", "widen": "e", "rescale": "n"}
+
+
 @dataclass(frozen=True)
 class Step:
-    """``verb``: write, delete, compact, add, widen, rename, index, rewrite."""
+    """``verb``: write, delete, compact, add, widen, rescale, rename, index, rewrite."""
 
     verb: str
     rows: tuple[Row, ...] = ()
@@ -46,10 +50,10 @@ class Spec:
 
     @property
     def indexed(self) -> set[str]:
-        """Columns that some index covers, perhaps in some files only, and one whose type changes."""
+        """Columns that some index covers, perhaps in some files only, and those that change."""
         options = [*self.options, *(option for step in self.steps for option in step.options)]
         named = {name for key, value in options if key.endswith(".columns") for name in value.split(",")}
-        return named | ({"e"} if any(step.verb == "widen" for step in self.steps) else set())
+        return named | {_CHANGED[step.verb] for step in self.steps if step.verb in _CHANGED}
 
     def shrunk(self) -> Iterator[Spec]:
         """Simpler tables: fewer steps, fewer rows, fewer options."""
@@ -109,10 +113,10 @@ def draw_indexes(draw: random.Random) -> dict[str, str]:
 def _draw_steps(draw: random.Random, engine: str, *, crosses: bool) -> tuple[Step, ...]:
     steps: list[Step] = []
     columns = list(COLUMNS)
-    changes = ["add", "widen", "widen", "rename", "index"]
+    changes = ["add", "widen", "widen", "rescale", "rename", "index"]
     draw.shuffle(changes)
     for _ in range(draw.choice([1, 2, 3, 4])):
-        steps.append(Step("write", tuple(_draw_row(draw, columns, crosses=crosses) for _ in range(draw.choice([3, 10, 20])))))
+        steps.append(Step("write", tuple(_draw_row(draw, columns, engine, crosses=crosses) for _ in range(draw.choice([3, 10, 20])))))
         chance = draw.random()
         if chance < 0.25:
             steps.append(Step("compact", full=draw.random() < 0.7))
@@ -128,9 +132,11 @@ def _draw_steps(draw: random.Random, engine: str, *, crosses: bool) -> tuple[Ste
     return tuple(steps)
 
 
-def _draw_row(draw: random.Random, columns: list[str], *, crosses: bool) -> Row:
+def _draw_row(draw: random.Random, columns: list[str], engine: str, *, crosses: bool) -> Row:
     number = draw.randrange(30)
-    row = {"id": number, "p": draw.randrange(3) if crosses else number % 3}
+    row: Row = {"id": number, "p": draw.randrange(3) if crosses else number % 3}
+    if engine == "append" and number % 4 == 0:  # of other tables the key has the partition
+        row["p"] = None
     return row | {ident: draw.choice(VALUES[ident]) for ident in columns if ident in VALUES}
 
 
@@ -142,6 +148,7 @@ class Built:
         columns = ", ".join(f"{ident} {TYPES[ident]}" for ident in COLUMNS)
         self.table = Table.create(path, columns, list(spec.keys), list(spec.partitions), dict(spec.options))
         self.names = {ident: ident for ident in COLUMNS}
+        self.scale = Decimal("0.01")
         self.rows: list[Row] = []
         self.by_key: dict[int, Row] = {}
         for step in spec.steps:
@@ -167,6 +174,7 @@ class Built:
         self.table.write(self.arrow(list(step.rows)))
         for given in step.rows:
             row = {ident: given.get(ident) for ident in self.names}
+            row["n"] = self._rescaled(row["n"])
             self.rows.append(row)
             old = self.by_key.get(row["id"])
             self.by_key[row["id"]] = row if old is None else self._merged(old, row)
@@ -201,6 +209,15 @@ class Built:
 
     def _widen(self, _: Step) -> None:
         self.table.change_type(self.names["e"], "BIGINT")
+
+    def _rescale(self, _: Step) -> None:
+        self.table.change_type("n", "DECIMAL(12, 3)")
+        self.scale = Decimal("0.001")
+        for row in (*self.rows, *self.by_key.values()):
+            row["n"] = self._rescaled(row["n"])
+
+    def _rescaled(self, value: Decimal | None) -> Decimal | None:
+        return None if value is None else value.quantize(self.scale)
 
     def _rename(self, _: Step) -> None:
         self.table.rename_column(self.names["s"], "s2")
