@@ -29,7 +29,8 @@ EVOLVES, MARKS = "data-evolution.enabled", "deletion-vectors.enabled"
 
 def lines(table: Table, rows: pa.Table) -> list[str]:
     """Rows as sorted text."""
-    columns = [[to_golden(value, table.table_schema.field(name).type) for value in rows.column(name)] for name in table.schema.names]
+    fields = table.table_schema.fields  # read once: each access reads the schema
+    columns = [[to_golden(value, field.type) for value in rows.column(field.name)] for field in fields]
     return sorted(map(repr, zip(*columns, strict=True)))
 
 
