@@ -141,6 +141,13 @@ class Gate:
             if fixturedef.scope != "function":
                 self.shared_seconds = before + cpu_seconds() - started
 
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_teardown(self) -> Generator[None, None, None]:
+        """Charge the end of what many tests share to none of them: it comes with the teardown of the last."""
+        started = cpu_seconds()
+        yield
+        self.shared_seconds += cpu_seconds() - started
+
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_protocol(self, item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
         if any(_has(item, name) for name in ("slow", "long", "spark", "interop")):
