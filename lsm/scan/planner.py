@@ -33,7 +33,6 @@ from lsm.scan.splits import DataSplit
 from lsm.scan.table_statistics import own_statistics, proves_empty
 from manifest.entry.bounds import BoundsColumn, may_match_each
 from manifest.entry.columns import EntryColumns
-from manifest.entry.data_file import FileKind
 from manifest.entry.index_manifest import DELETION_VECTORS
 from manifest.entry.live import EntryFilter, refuse_files_added_twice
 from manifest.entry.manifest_blocks import BlockRanges, EntryNarrowing
@@ -257,10 +256,11 @@ class _Funnel:
     def _in_wanted_partitions(self, entries: EntryColumns) -> EntryColumns:
         with self._report.stage("partition") as tally:
             kept = self._of_wanted_partitions(entries)
+            live = kept.not_deleted
             counts = f"{len(kept.partition_codes[1])} of {count_text(len(entries.partition_codes[1]), 'partition')}"
             tally.note = counts if self._store.partition.names else "not partitioned"
-            _count_net(tally, entries, kept)
-        return kept.not_deleted
+            _count(tally, entries.not_deleted, live)
+        return live
 
     def _of_wanted_partitions(self, entries: EntryColumns) -> EntryColumns:
         codes, known = entries.partition_codes
@@ -445,18 +445,6 @@ def _count(tally: Tally, before: EntryColumns, after: EntryColumns) -> None:
         tally.count(count, 0, kept)
     else:
         tally.count(count, len(before) - count, kept, int(before.file_size.sum()) - kept)
-
-
-def _count_net(tally: Tally, before: EntryColumns, after: EntryColumns) -> None:
-    """Count entries, with a DELETE entry cancelling its ADD."""
-    kept, kept_bytes = _net(after)
-    total, total_bytes = (kept, kept_bytes) if before is after else _net(before)
-    tally.count(kept, total - kept, kept_bytes, total_bytes - kept_bytes)
-
-
-def _net(entries: EntryColumns) -> tuple[int, int]:
-    signs = np.where(entries.kind == FileKind.ADD, 1, -1)
-    return int(signs.sum()), int((signs * entries.file_size).sum())
 
 
 def compacted_snapshot(store: FileStore) -> Snapshot | None:

@@ -299,7 +299,7 @@ class TableHistory(TableRole):
     def create_branch(self, name: str, from_tag: str | None = None) -> None:
         """Create a branch from a tag, or an empty one.
 
-        The branch has the table's schemas and a separate history. ``Table.open(path, branch=name)`` reads and writes it. Data
+        The branch has the schemas up to that of the tag, and a separate history. ``Table.open(path, branch=name)`` reads and writes it. Data
         files are shared, not copied.
 
         Args:
