@@ -12,9 +12,11 @@ from dataclasses import dataclass, replace
 from fileindex.base.errors import PaimonError
 from fileindex.base.thresholds import Thresholds, use_thresholds
 from tests.model.machine import FAST
-from tests.oracle.conditions import Condition, Drawing, Params, Term
+from tests.oracle.conditions import Condition, Params, Term
+from tests.oracle.drawing import Drawing
+from tests.oracle.layouts import draw_spec
 from tests.oracle.questions import CHEAP, DEAR, QUESTIONS
-from tests.oracle.tables import Built, Spec, draw_spec
+from tests.oracle.tables import Built, Spec
 
 
 @dataclass(frozen=True)

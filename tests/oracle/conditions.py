@@ -6,18 +6,15 @@ The judgement is a tree walker of this file. It follows Spark SQL with ANSI mode
 from __future__ import annotations
 
 import operator
-import random
 import re
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal
 from typing import Any
 
 from tests.model.conditions import COMPARE
-from tests.oracle.values import VALUES, Names, Row, order
-
-_MIRRORED = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+from tests.oracle.values import Names, Row, order
 
 
 class Params(dict[str, Any]):
@@ -93,6 +90,12 @@ class Term:
         if None in given:
             return None
         return _FUNCTIONS[self.form](*given)
+
+    @property
+    def idents(self) -> set[str]:
+        """The columns that the term reads."""
+        own = {"column": self.value, "field": "r", "entry": "m"}.get(self.form)
+        return set().union({own} if own else set(), *(part.idents for part in self.parts))
 
     def shrunk(self) -> Iterator[Term]:
         yield from (part for part in self.parts if part.kind == self.kind)
@@ -189,6 +192,11 @@ class Condition:
     def matches(self, row: Row) -> bool:
         return self.judge(row) is True
 
+    @property
+    def idents(self) -> set[str]:
+        """The columns that the condition reads."""
+        return set().union(*(part.idents for part in (*self.parts, *self.terms)))
+
     def shrunk(self) -> Iterator[Condition]:
         """Simpler conditions, the simplest first."""
         yield from self.parts
@@ -209,113 +217,3 @@ def _not(answer: bool | None) -> bool | None:
 
 def _joined(answers: list[bool | None], *, ends: bool) -> bool | None:
     return ends if ends in answers else None if None in answers else not ends
-
-
-class Drawing:
-    """Random conditions on the columns of ``names``. Those of ``often`` are drawn more often: they have indexes."""
-
-    def __init__(self, draw: random.Random, names: Names, often: Collection[str] = ()) -> None:
-        self.draw = draw
-        self.names = names
-        scalars = [ident for ident in ("id", "id", "id", "p", "p", "i", "e", "b", "s", "d", "n", "t", "dt", "z") if names.has(ident)]
-        self.scalars = [*scalars, *(ident for ident in scalars if ident in often for _ in range(3))]
-
-    def condition(self, depth: int = 2) -> Condition:
-        if self.draw.random() < 0.05:
-            return Condition("flag", (), (_literal("bo", True),))
-        form = self.draw.choice(["leaf", "leaf", "and", "and", "or", "not"]) if depth else "leaf"
-        if form == "leaf":
-            return self.leaf()
-        if form == "not":
-            return Condition("not", (self.condition(depth - 1),))
-        return Condition(form, tuple(self.condition(depth - 1) for _ in range(self.draw.choice([2, 2, 3]))))
-
-    def leaf(self) -> Condition:
-        negated = self.draw.choice(["=", "=", "<>"])
-        form = self.draw.choice(["compare", "compare", "compare", "in", "null", "between", "like", "contains", "flag", "terms"])
-        if form == "like":
-            value = self.draw.choice(["a%", "%a", "%a%", "a_", "_", "%", "ä%", "a", "%'%", "%aaaa%", "%AA%", "%it's%", ""])
-            return Condition("like", (), (self.term("s"),), negated, value)
-        if form == "contains":
-            return Condition("contains", (), (_column("l"), _literal("i", self.draw.choice([0, 1, 2, 9]))), negated)
-        if form == "flag":
-            return Condition("flag", (), (_column("bo"),), negated)
-        if form == "null":
-            ident = self.draw.choice([*self.scalars, "bo", "l", "m"])
-            return Condition("null", (), (self.term(ident),), negated)
-        kind = self.draw.choice(self.scalars)
-        left = self.term(kind)
-        if form == "terms":
-            other = self.term("i" if left.kind in _NUMBERS else left.kind)
-            return Condition("compare", (), (left, other), self.draw.choice(list(COMPARE)))
-        if form == "in":
-            listed = [self.value(left.kind) for _ in range(self.draw.choice([1, 2, 3]))]
-            return Condition("in", (), (left, *listed, *([_literal(left.kind, None)] if self.draw.random() < 0.1 else [])), negated)
-        if form == "between":
-            return Condition("between", (), (left, self.value(left.kind), self.value(left.kind)), negated)
-        sides = (left, self.value(left.kind))
-        chosen = self.draw.choice(list(COMPARE))
-        return (
-            Condition("compare", (), sides, chosen)
-            if self.draw.random() < 0.8
-            else Condition("compare", (), sides[::-1], _MIRRORED[chosen])
-        )
-
-    def value(self, kind: str) -> Term:
-        known = [value for value in VALUES.get(kind, [0, 1, 2, 5, 13, 40]) if value is not None]
-        return _literal(kind, self.draw.choice([*known, *_BEYOND.get(kind, [])]))
-
-    def term(self, kind: str) -> Term:
-        """A column, or something that only rows can say."""
-        forms = _COMPUTED.get(kind, [])
-        if not forms or self.draw.random() < 0.6:
-            return _column(kind)
-        form = self.draw.choice(forms)
-        small = _literal("i", self.draw.choice([1, 2, 3]))
-        match form:
-            case "field":
-                return Term(kind, form, (), "x" if kind == "i" else "y")
-            case "entry":
-                return Term(kind, form, (), self.draw.choice(["k", "j", "none"]))
-            case "size":
-                return Term(kind, form, (_column("l"),))
-            case "length":
-                return Term(kind, form, (_column("s"),))
-            case "abs":
-                return Term(kind, form, (_column(kind),))
-            case "coalesce":
-                return Term(kind, form, (_column(kind), self.value(kind)))
-            case "case":
-                return Term(kind, form, (_column(kind),), self.draw.choice([0, 1, 2]))
-            case "cast":
-                return Term(kind, form, (_column("i"),), "STRING")
-            case "concat":
-                return Term(kind, form, (_column("s"), _literal("s", "a")))
-            case "substring":
-                return Term(kind, form, (_column("s"), _literal("i", 1), _literal("i", 2)))
-            case "upper" | "lower" | "trim":
-                return Term(kind, form, (_column("s"),))
-        return Term(kind, form, (_column(kind), small))
-
-
-_COMPUTED = {
-    "i": ["field", "field", "entry", "size", "length", "abs", "coalesce", "case", "+", "-", "*", "%"],
-    "s": ["field", "concat", "substring", "upper", "lower", "trim", "cast", "coalesce"],
-    "d": ["coalesce"],
-    "b": ["coalesce", "%"],
-    "e": ["coalesce", "%"],
-    "z": ["coalesce", "+"],
-    "id": ["+", "%"],
-    "p": ["+", "coalesce"],
-}
-_BEYOND = {"e": [2**40, -(2**40), 2**31, -(2**31) - 1], "i": [2**31], "s": ["zz", "a" * 16]}
-"""Literals that no row has, and some that no value of the narrower type can have."""
-_NUMBERS = {"id", "p", "i", "e", "b", "z"}
-
-
-def _column(ident: str) -> Term:
-    return Term(ident, "column", (), ident)
-
-
-def _literal(kind: str, value: Any) -> Term:
-    return Term(kind, "literal", (), value)

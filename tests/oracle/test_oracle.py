@@ -8,9 +8,11 @@ from dataclasses import replace
 import pytest
 
 from tests.oracle.cases import Case, run, shrink
-from tests.oracle.conditions import Condition, Drawing, Params, Term
+from tests.oracle.conditions import Condition, Params, Term
+from tests.oracle.drawing import Drawing
+from tests.oracle.layouts import draw_spec
 from tests.oracle.planted import FAULTS, planted
-from tests.oracle.tables import Spec, Step, draw_spec
+from tests.oracle.tables import Spec, Step
 from tests.oracle.values import TYPES, Names
 
 FIRST_SEED = 2000

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, datetime
 from decimal import Decimal
 from typing import Any
@@ -74,10 +74,14 @@ class Names:
     names: tuple[tuple[str, str], ...]
     types: tuple[tuple[str, str], ...]
     prefix: str = ""
+    quote: str = "`"
 
     def text(self, ident: str) -> str:
         """The column in SQL text."""
-        return f"{self.prefix}`{self.of(ident)}`"
+        return f"{self.prefix}{self.quote}{self.of(ident)}{self.quote}"
+
+    def quoted(self, quote: str) -> Names:
+        return replace(self, quote=quote)
 
     def of(self, ident: str) -> str:
         return dict(self.names)[ident]
