@@ -102,7 +102,7 @@ _NEW = {"matched": "s.i", "not_matched_by_source": "t.id + 1"}
 
 def source_row(built: Built, draw: random.Random, number: int) -> Row:
     row = {ident: draw.choice(VALUES[ident]) for ident in built.names if ident in VALUES}
-    return {**row, "id": number, "p": built.partition_of(number), "n": built.rescaled(row["n"])}
+    return built.conformed({**row, "id": number, "p": built.partition_of(number)})
 
 
 def _merged(rows: list[Row], source: dict[int, Row], clauses: list[Clause]) -> list[Row]:

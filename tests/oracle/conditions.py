@@ -14,7 +14,7 @@ from decimal import Decimal
 from typing import Any
 
 from tests.model.conditions import COMPARE
-from tests.oracle.values import Names, Row, order
+from tests.oracle.values import Names, Row, order, path_of
 
 
 class Params(dict[str, Any]):
@@ -62,12 +62,17 @@ class Term:
                 return literal(self.value, params)
             case "field":
                 return f"{names.text('r')}.{self.value}"
+            case "path":
+                kind = "string" if self.kind == "s" else "int"
+                return f"try_variant_get({names.text('v')}, '$.{self.value}', '{kind}')"
             case "entry":
                 return f"{names.text('m')}['{self.value}']"
             case "case":
                 return f"CASE WHEN {given[0]} > {literal(self.value, params)} THEN {given[0]} ELSE {literal(self.value, params)} END"
             case "cast":
                 return f"CAST({given[0]} AS {self.value})"
+            case "widened":
+                return f"CAST({given[0]} AS BIGINT)"
             case form if form in _INFIX:
                 return f"({given[0]} {form} {given[1]})"
         return f"{self.form}({', '.join(given)})"
@@ -80,6 +85,8 @@ class Term:
                 return self.value
             case "field":
                 return None if row["r"] is None else row["r"][self.value]
+            case "path":
+                return path_of(row["v"], self.value)
             case "entry":
                 return None if row["m"] is None else dict(row["m"]).get(self.value)
         given = [part.of(row) for part in self.parts]
@@ -94,7 +101,7 @@ class Term:
     @property
     def idents(self) -> set[str]:
         """The columns that the term reads."""
-        own = {"column": self.value, "field": "r", "entry": "m"}.get(self.form)
+        own = {"column": self.value, "field": f"r.{self.value}", "entry": "m", "path": "v"}.get(self.form)
         return set().union({own} if own else set(), *(part.idents for part in self.parts))
 
     def shrunk(self) -> Iterator[Term]:
@@ -122,6 +129,8 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "trim": lambda text: text.strip(" "),
     "substring": lambda text, start, count: text[start - 1 :][:count],
     "cast": lambda value: value if isinstance(value, str) else str(value),
+    "widened": lambda value: value,
+    "get": lambda values, position: values[position] if position < len(values) else None,
 }
 
 

@@ -10,6 +10,8 @@ from tests.model.conditions import COMPARE
 from tests.oracle.conditions import Condition, Term
 from tests.oracle.values import VALUES, Names
 
+ADDED = ("z", "k", "h", "g", "g2")
+"""Scalar columns that only some tables have."""
 _MIRRORED = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 
@@ -19,7 +21,7 @@ class Drawing:
     def __init__(self, draw: random.Random, names: Names, often: Collection[str] = ()) -> None:
         self.draw = draw
         self.names = names
-        scalars = [ident for ident in ("id", "id", "id", "p", "p", "i", "e", "b", "s", "d", "n", "t", "dt", "z") if names.has(ident)]
+        scalars = [ident for ident in ("id", "id", "id", "p", "p", "i", "e", "b", "s", "d", "n", "t", "dt", *ADDED) if names.has(ident)]
         self.scalars = [*scalars, *(ident for ident in scalars if ident in often for _ in range(3))]
 
     def condition(self, depth: int = 2) -> Condition:
@@ -43,7 +45,7 @@ class Drawing:
         if form == "flag":
             return Condition("flag", (), (_column("bo"),), negated)
         if form == "null":
-            ident = self.draw.choice([*self.scalars, "bo", "l", "m"])
+            ident = self.draw.choice([*self.scalars, "bo", "l", "m", *(["v"] if self.names.has("v") else [])])
             return Condition("null", (), (self.term(ident),), negated)
         kind = self.draw.choice(self.scalars)
         left = self.term(kind)
@@ -83,7 +85,15 @@ class Drawing:
         small = _literal("i", self.draw.choice([1, 2, 3]))
         match form:
             case "field":
-                return Term(kind, form, (), "x" if kind == "i" else "y")
+                return Term(kind, form, (), self.draw.choice([name for name in self.names.fields if name != "y"]) if kind == "i" else "y")
+            case "path" if not self.names.has("v"):
+                return _column(kind)
+            case "path":
+                return Term(kind, form, (), "b" if kind == "s" else self.draw.choice(["a", "l[1]"]))
+            case "get":
+                return Term(kind, form, (_column("l"), small))
+            case "widened":
+                return Term(kind, form, (_column("i"),))
             case "entry":
                 return Term(kind, form, (), self.draw.choice(["k", "j", "none"]))
             case "size":
@@ -108,18 +118,21 @@ class Drawing:
 
 
 _COMPUTED = {
-    "i": ["field", "field", "entry", "size", "length", "abs", "coalesce", "case", "+", "-", "*", "%"],
-    "s": ["field", "concat", "substring", "upper", "lower", "trim", "cast", "coalesce"],
+    "i": ["field", "field", "path", "path", "get", "entry", "size", "length", "abs", "coalesce", "case", "+", "-", "*", "%"],
+    "s": ["field", "path", "concat", "substring", "upper", "lower", "trim", "cast", "coalesce"],
     "d": ["coalesce"],
-    "b": ["coalesce", "%"],
+    "b": ["coalesce", "%", "widened"],
     "e": ["coalesce", "%"],
     "z": ["coalesce", "+"],
     "id": ["+", "%"],
     "p": ["+", "coalesce"],
+    "k": ["coalesce"],
+    "h": ["coalesce"],
+    "g2": ["coalesce"],
 }
-_BEYOND = {"e": [2**40, -(2**40), 2**31, -(2**31) - 1], "i": [2**31], "s": ["zz", "a" * 16]}
+_BEYOND = {"e": [2**40, -(2**40), 2**31, -(2**31) - 1], "i": [2**31], "k": [200, -129], "h": [40000, 2**31], "s": ["zz", "a" * 16]}
 """Literals that no row has, and some that no value of the narrower type can have."""
-_NUMBERS = {"id", "p", "i", "e", "b", "z"}
+_NUMBERS = {"id", "p", "i", "e", "b", "z", "k", "h", "g"}
 
 
 def _column(ident: str) -> Term:

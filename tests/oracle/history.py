@@ -17,7 +17,7 @@ from tests.oracle.values import Names, Row, bits
 
 def travel(built: Built, condition: Condition, draw: random.Random) -> str | None:
     """The rows of an earlier snapshot, in its own columns."""
-    moments = [moment for moment in built.moments if condition.idents <= set(moment.columns.idents)]
+    moments = [moment for moment in built.moments if moment.columns.covers(condition.idents)]
     if not moments:
         return None
     moment, params = draw.choice(moments), Params()

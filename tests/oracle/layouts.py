@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Collection
 
 from fileindex.build.options import option_key
-from tests.oracle.tables import COLUMNS, Spec, Step
+from tests.oracle.tables import COLUMNS, OPTIONAL, Spec, Step
 from tests.oracle.values import VALUES, Row
 
 INDEXABLE = {
-    "bitmap": ("i", "e", "b", "s", "t", "dt", "bo", "m[k]"),
-    "bsi": ("i", "e", "b", "t", "dt", "n"),
-    "range-bitmap": ("i", "e", "b", "s", "d", "n", "t", "dt", "bo"),
-    "bloom-filter": ("i", "e", "b", "s", "d", "t", "dt", "m[k]"),
+    "bitmap": ("i", "e", "b", "s", "t", "dt", "bo", "m[k]", "k", "h"),
+    "bsi": ("i", "e", "b", "t", "dt", "n", "k", "h"),
+    "range-bitmap": ("i", "e", "b", "s", "d", "n", "t", "dt", "bo", "k", "h"),
+    "bloom-filter": ("i", "e", "b", "s", "d", "t", "dt", "m[k]", "k"),
     "ngram-filter": ("s",),
 }
 
@@ -46,20 +47,26 @@ def draw_spec(draw: random.Random) -> Spec:
     if not is_keyed and draw.random() < 0.2 and options["bucket"] == "-1":
         options |= {"row-tracking.enabled": "true", "data-evolution.enabled": "true"}
         options.pop("deletion-vectors.enabled", None)
-    options |= draw_indexes(draw)
-    return Spec(engine, keys, partitions, tuple(options.items()), _draw_steps(draw, engine, crosses=crosses), tiny=draw.random() < 0.7)
+    if is_keyed and not crosses and draw.random() < 0.4:
+        producers = ["lookup"] if engine == "first-row" else ["input", "lookup", "full-compaction"]
+        options["changelog-producer"] = draw.choice(producers[:2] if "deletion-vectors.enabled" in options else producers)
+    optional = tuple(ident for ident in OPTIONAL if draw.random() < 0.4 and (ident != "v" or "file.format" not in options))
+    options |= draw_indexes(draw, COLUMNS + optional)
+    steps = _draw_steps(draw, engine, COLUMNS + optional, crosses=crosses)
+    return Spec(engine, keys, partitions, tuple(options.items()), steps, draw.random() < 0.7, optional)
 
 
-def draw_indexes(draw: random.Random) -> dict[str, str]:
-    """Options of indexes on some columns."""
-    columns = {kind: [column for column in fit if draw.random() < 0.35] for kind, fit in INDEXABLE.items() if draw.random() < 0.6}
+def draw_indexes(draw: random.Random, there: Collection[str]) -> dict[str, str]:
+    """Options of indexes on some columns of those that are there."""
+    fitting = {kind: [column for column in fit if column in there or column == "m[k]"] for kind, fit in INDEXABLE.items()}
+    columns = {kind: [column for column in fit if draw.random() < 0.35] for kind, fit in fitting.items() if draw.random() < 0.6}
     return {option_key(kind, "columns"): ",".join(chosen) for kind, chosen in columns.items() if chosen}
 
 
-def _draw_steps(draw: random.Random, engine: str, *, crosses: bool) -> tuple[Step, ...]:
+def _draw_steps(draw: random.Random, engine: str, there: Collection[str], *, crosses: bool) -> tuple[Step, ...]:
     steps: list[Step] = []
-    columns = list(COLUMNS)
-    changes = ["add", "widen", "widen", "rescale", "rename", "index"]
+    columns = list(there)
+    changes = ["add", "widen", "widen", "widen_small", "rescale", "rename", "replace", "nest", "move", "index"]
     draw.shuffle(changes)
     for _ in range(draw.choice([1, 2, 3, 4])):
         steps.append(Step("write", tuple(_draw_row(draw, columns, engine, crosses=crosses) for _ in range(draw.choice([3, 10, 20])))))
@@ -71,8 +78,8 @@ def _draw_steps(draw: random.Random, engine: str, *, crosses: bool) -> tuple[Ste
         if changes and draw.random() < 0.5:
             verb = changes.pop()
             changes = [change for change in changes if change != verb]
-            columns += ["z"] if verb == "add" else []
-            steps.append(Step(verb, options=tuple(draw_indexes(draw).items()) if verb == "index" else ()))
+            columns += {"add": ["z"], "replace": ["g2"]}.get(verb, [])
+            steps.append(Step(verb, options=tuple(draw_indexes(draw, there).items()) if verb == "index" else ()))
     if draw.random() < 0.2:
         steps.append(Step("rewrite"))
     return tuple(steps)
@@ -83,4 +90,5 @@ def _draw_row(draw: random.Random, columns: list[str], engine: str, *, crosses: 
     row: Row = {"id": number, "p": draw.randrange(3) if crosses else number % 3}
     if engine == "append" and number % 4 == 0:  # of other tables the key has the partition
         row["p"] = None
-    return row | {ident: draw.choice(VALUES[ident]) for ident in columns if ident in VALUES}
+    row |= {ident: draw.choice(VALUES[ident]) for ident in columns if ident in VALUES}
+    return row if row["r"] is None else row | {"r": row["r"] | {"w": draw.choice([None, 0, 1])}}

@@ -10,7 +10,7 @@ from typing import Any
 
 from tests.oracle.answers import bag, bags_differ, differ, matching, text_of
 from tests.oracle.conditions import Condition, Params, Term
-from tests.oracle.drawing import Drawing
+from tests.oracle.drawing import ADDED, Drawing
 from tests.oracle.tables import Built, value_of
 from tests.oracle.values import bits, order
 
@@ -46,7 +46,7 @@ def limit(built: Built, condition: Condition, draw: random.Random) -> str | None
 
 def top(built: Built, condition: Condition, draw: random.Random) -> str | None:
     text, params = text_of(built, condition)
-    ident = draw.choice([one for one in ("id", "i", "e", "b", "s", "d", "n", "t", "dt", "z") if built.columns.has(one)])
+    ident = draw.choice([one for one in ("id", "i", "e", "b", "s", "d", "n", "t", "dt", *ADDED) if built.columns.has(one)])
     descends, most = draw.random() < 0.5, draw.choice([1, 2, 5, None])
     name = built.names[ident]
     columns = draw.choice([None, [name], list(dict.fromkeys([name, "id"]))])
@@ -95,7 +95,7 @@ def _folded(function: str, values: list[Any], scale: Decimal) -> Any:
 
 def groups(built: Built, condition: Condition, draw: random.Random) -> str | None:
     text, params = text_of(built, condition)
-    counted = ["i", "e", "s", "bo", "p", "dt", "b"]
+    counted = ["i", "e", "s", "bo", "p", "dt", "b", *(ident for ident in ADDED if built.columns.has(ident))]
     ident = draw.choice([*counted, *(one for one in counted if one in built.spec.indexed for _ in range(3))])
     name = built.names[ident]
     found = built.table.scan(text, params=params).aggregate({"rows": "count"}, by=name).to_pylist()

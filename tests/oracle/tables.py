@@ -13,14 +13,14 @@ from pyspark_paimon import Table
 from tests.oracle.values import TYPES, Names, Row
 
 COLUMNS = ("id", "p", "i", "e", "b", "s", "d", "n", "t", "dt", "bo", "l", "r", "m")
+OPTIONAL = ("k", "h", "g", "v")
 
-
-_CHANGED = {"add": "z", "widen": "e", "rescale": "n"}
+_CHANGED = {"add": "z", "widen": "e", "widen_small": "k", "rescale": "n", "replace": "g2"}
 
 
 @dataclass(frozen=True)
 class Step:
-    """``verb``: write, delete, compact, add, widen, rescale, rename, index, rewrite."""
+    """``verb``: write, delete, compact, add, widen, widen_small, rescale, rename, replace, nest, move, index, rewrite."""
 
     verb: str
     rows: tuple[Row, ...] = ()
@@ -38,6 +38,11 @@ class Spec:
     options: tuple[tuple[str, str], ...]
     steps: tuple[Step, ...]
     tiny: bool = True
+    optional: tuple[str, ...] = ()
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return COLUMNS + self.optional
 
     @property
     def evolves_data(self) -> bool:
@@ -77,6 +82,8 @@ class Spec:
                 for row in range(len(step.rows)):
                     rows = step.rows[:row] + step.rows[row + 1 :]
                     yield replace(self, steps=(*self.steps[:at], replace(step, rows=rows), *self.steps[at + 1 :]))
+        for ident in self.optional:
+            yield replace(self, optional=tuple(other for other in self.optional if other != ident))
         for at in range(len(self.options)):
             if self.options[at][0] not in {"bucket", "merge-engine"}:
                 yield replace(self, options=self.options[:at] + self.options[at + 1 :])
@@ -96,9 +103,10 @@ class Built:
 
     def __init__(self, spec: Spec, path: str) -> None:
         self.spec = spec
-        columns = ", ".join(f"{ident} {TYPES[ident]}" for ident in COLUMNS)
+        columns = ", ".join(f"{ident} {TYPES[ident]}" for ident in spec.columns)
         self.table = Table.create(path, columns, list(spec.keys), list(spec.partitions), dict(spec.options))
-        self.names = {ident: ident for ident in COLUMNS}
+        self.names = {ident: ident for ident in spec.columns}
+        self.fields = ("x", "y")
         self.scale = Decimal("0.01")
         self.expected: list[Row] = []
         self.moments: list[Moment] = []
@@ -112,7 +120,7 @@ class Built:
 
     @property
     def columns(self) -> Names:
-        return Names(tuple(self.names.items()), tuple(TYPES.items()))
+        return Names(tuple(self.names.items()), tuple(TYPES.items()), self.fields)
 
     def arrow(self, rows: list[Row]) -> pa.Table:
         schema = self.table.schema
@@ -124,13 +132,19 @@ class Built:
 
     def after(self, rows: Iterable[Row]) -> list[Row]:
         """The rows of the table after a write."""
-        new = [{**{ident: row.get(ident) for ident in self.names}, "n": self.rescaled(row.get("n"))} for row in rows]
+        new = [self.conformed(row) for row in rows]
         if not self.spec.keys:
             return self.expected + new
         by_key = {row["id"]: row for row in self.expected}
         for row in new:
             by_key[row["id"]] = row if row["id"] not in by_key else self._merged(by_key[row["id"]], row)
         return list(by_key.values())
+
+    def conformed(self, row: Row) -> Row:
+        """A row with the columns, the fields and the scale that the table has by now."""
+        struct = row.get("r")
+        fields = None if struct is None else {field: struct.get(field) for field in self.fields}
+        return {**{ident: row.get(ident) for ident in self.names}, "n": self.rescaled(row.get("n")), "r": fields}
 
     def _write(self, step: Step) -> None:
         if not step.rows:
@@ -162,7 +176,7 @@ class Built:
     def _add(self, _: Step) -> None:
         self.table.add_column("z", "INT")
         self.names["z"] = "z"
-        self.expected = [{**row, "z": None} for row in self.expected]
+        self.expected = [self.conformed(row) for row in self.expected]
 
     def _widen(self, _: Step) -> None:
         self.table.change_type(self.names["e"], "BIGINT")
@@ -170,10 +184,32 @@ class Built:
     def _rescale(self, _: Step) -> None:
         self.table.change_type("n", "DECIMAL(12, 3)")
         self.scale = Decimal("0.001")
-        self.expected = [{**row, "n": self.rescaled(row["n"])} for row in self.expected]
+        self.expected = [self.conformed(row) for row in self.expected]
 
     def rescaled(self, value: Decimal | None) -> Decimal | None:
         return None if value is None else value.quantize(self.scale)
+
+    def _widen_small(self, _: Step) -> None:
+        if "k" in self.names:
+            self.table.change_type("k", "INT")
+
+    def _replace(self, _: Step) -> None:
+        """Drop a column, and add another one of its name."""
+        if "g" not in self.names:
+            return
+        self.table.drop_column("g")
+        self.table.add_column("g", "STRING")
+        self.names = {**{ident: name for ident, name in self.names.items() if ident != "g"}, "g2": "g"}
+        self.expected = [self.conformed(row) for row in self.expected]
+
+    def _nest(self, _: Step) -> None:
+        self.table.add_column(["r", "w"], "INT")
+        self.fields = ("x", "y", "w")
+        self.expected = [self.conformed(row) for row in self.expected]
+
+    def _move(self, _: Step) -> None:
+        self.table.move_column("i", first=True)
+        self.table.move_column("b", after="l")
 
     def _rename(self, _: Step) -> None:
         self.table.rename_column(self.names["s"], "s2")

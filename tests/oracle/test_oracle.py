@@ -74,7 +74,7 @@ def test_each_fault_replaces_a_function() -> None:
 
 def test_a_table_that_is_not_built_is_a_failure_and_shrinks() -> None:
     spec = replace(draw_spec(random.Random(5)), engine="unknown", options=(("merge-engine", "unknown"), ("bucket", "1")), keys=("id",))
-    case, text = shrink(Case(spec, Condition("flag", (), (Term("bo", "literal", (), True),)), "rows", 0), most=40)
+    case, text = shrink(Case(spec, Condition("flag", (), (Term("bo", "literal", (), True),)), "rows", 0), most=60)
     assert text.startswith("not built: ")
     assert not case.spec.steps
 
@@ -120,7 +120,24 @@ def test_every_form_of_the_grammar_is_drawn() -> None:
             terms |= {term.form for term in condition.terms}
             waiting += condition.parts
     assert forms == {"and", "or", "not", "compare", "in", "null", "between", "like", "contains", "flag"}
-    assert {"field", "entry", "size", "length", "case", "coalesce", "concat", "substring", "upper", "lower", "trim", "cast", "%"} <= terms
+    assert {
+        "field",
+        "path",
+        "get",
+        "widened",
+        "entry",
+        "size",
+        "length",
+        "case",
+        "coalesce",
+        "concat",
+        "substring",
+        "upper",
+        "lower",
+        "trim",
+        "cast",
+        "%",
+    } <= terms
 
 
 def test_a_spec_without_rows_is_an_empty_table() -> None:

@@ -8,6 +8,8 @@ from datetime import date, datetime
 from decimal import Decimal
 from typing import Any
 
+from pyspark_paimon import Variant
+
 Row = dict[str, Any]
 
 TYPES = {
@@ -26,8 +28,32 @@ TYPES = {
     "r": "ROW<x INT, y STRING>",
     "m": "MAP<STRING, INT>",
     "z": "INT",
+    "k": "TINYINT",
+    "h": "SMALLINT",
+    "g": "INT",
+    "g2": "STRING",
+    "v": "VARIANT",
 }
-"""Paimon types by identity. ``z`` is added by a change of the schema, ``e`` may be widened, ``s`` renamed."""
+"""Paimon types by identity. ``z`` is added by a change of the schema, ``e`` may be widened, ``s`` renamed, ``g2`` replaces ``g``."""
+
+VARIANTS = [{"a": 1}, {"a": 2, "b": "x"}, {"a": None}, {"a": "t", "l": [0, 5]}, {"l": []}, 3, "x"]
+"""Python values of VARIANTs. Their fields are small integers, texts, or not there."""
+
+
+def stored(variant: Any) -> Row:
+    made = Variant.of(variant)
+    return {"value": made.value, "metadata": made.metadata}
+
+
+def path_of(variant: Row | None, path: str) -> Any:
+    """The value at ``a``, ``b`` or ``l[1]`` of a stored VARIANT. None if it is not there, or of another type."""
+    value = None if variant is None else next(value for value in VARIANTS if stored(value) == variant)
+    fields = value if isinstance(value, dict) else {}
+    if path == "l[1]":
+        return fields["l"][1] if len(fields.get("l", ())) > 1 else None
+    at = fields.get(path)
+    return at if isinstance(at, int if path == "a" else str) else None
+
 
 VALUES: dict[str, list[Any]] = {
     "i": [None, 0, 1, 2, 3, -1, 7],
@@ -43,6 +69,11 @@ VALUES: dict[str, list[Any]] = {
     "r": [None, {"x": None, "y": None}, {"x": 0, "y": "y0"}, {"x": 1, "y": None}, {"x": 2, "y": ""}, {"x": None, "y": "a"}],
     "m": [None, [], [("k", 1)], [("k", None), ("j", 2)], [("j", 0)], [("k", 3), ("", 1)]],
     "z": [None, 0, 1, 5],
+    "k": [None, 0, 1, -128, 127, 5],
+    "h": [None, 0, 1, -(2**15), 2**15 - 1, 300],
+    "g": [None, 0, 1, 2],
+    "g2": [None, "0", "1", "a"],
+    "v": [None, *map(stored, VARIANTS)],
 }
 
 
@@ -73,6 +104,7 @@ class Names:
 
     names: tuple[tuple[str, str], ...]
     types: tuple[tuple[str, str], ...]
+    fields: tuple[str, ...] = ("x", "y")
     prefix: str = ""
     quote: str = "`"
 
@@ -88,6 +120,10 @@ class Names:
 
     def has(self, ident: str) -> bool:
         return ident in dict(self.names)
+
+    def covers(self, idents: set[str]) -> bool:
+        """Whether the columns and the fields of ``r`` are there."""
+        return idents <= {*self.idents, *(f"r.{field}" for field in self.fields)}
 
     @property
     def idents(self) -> list[str]:

@@ -73,7 +73,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out the tests that are not of the tier."""
     for item in items:
-        if {"s3", "hdfs", "cluster"} & set(getattr(item, "fixturenames", ())):  # each starts JVMs of its own
+        if {"s3", "hdfs", "cluster", "engine"} & set(getattr(item, "fixturenames", ())):  # each starts JVMs of its own
             item.add_marker("slow")
     tier = config.getoption("tier")
     if tier is None:
