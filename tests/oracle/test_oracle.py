@@ -17,16 +17,17 @@ from tests.oracle.values import TYPES, Names
 
 FIRST_SEED = 2000
 SEEDS = range(60)
-"""Seeds of the quick tests: 60 tables, about 1,200 questions."""
+"""Seeds of the quick tests: 60 tables, about 1,000 questions."""
 
 
+@pytest.mark.slow("1", "17", "20", "44")  # long histories
 @pytest.mark.parametrize("seed", SEEDS)
 def test_answers_agree_with_the_model(seed: int) -> None:
-    outcome = run(seed, conditions=5, changes=1)
+    outcome = run(seed, conditions=4, changes=1)
     if outcome.wrong is not None:
         case, text = shrink(outcome.wrong)
         pytest.fail(f"{text}\nThis script repeats it:\n{case.script()}")
-    assert outcome.cases == 21
+    assert outcome.cases == 17
 
 
 @pytest.mark.long
