@@ -41,6 +41,7 @@ WRONG: dict[str, tuple[Any, str, Callable[..., Any]]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["casts-wrap", "long-texts-are-stored"])
 def test_a_wrong_cast_is_found(name: str) -> None:
     module, function, wrong = WRONG[name]
