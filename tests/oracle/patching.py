@@ -5,8 +5,11 @@ from __future__ import annotations
 import functools
 import sys
 from collections.abc import Callable, Iterator
+from types import ModuleType
 from typing import Any
 from unittest.mock import patch
+
+from fileindex.base.lazy import LazyModule
 
 ROOMS = ("fileindex", "manifest", "lsm", "pyspark_paimon")
 Patches = Iterator[Any]
@@ -17,9 +20,33 @@ def everywhere(module: Any, name: str, wrong: Callable[..., Any]) -> Patches:
     """Patches of a function in each module that has imported it. ``wrong`` takes the function first."""
     right = getattr(module, name)
     changed = functools.partial(wrong, right)
-    for other in list(sys.modules.values()):
-        if other is not None and other.__name__.split(".")[0] in ROOMS and vars(other).get(name) is right:
+    for other in _product():
+        if vars(other).get(name) is right:
             yield patch.object(other, name, changed)
+
+
+def forget_lazy_attributes() -> None:
+    """Have proxies of modules look again: they keep the functions that they returned once, right or wrong."""
+    for module in _product():
+        for proxy in vars(module).values():
+            if isinstance(proxy, LazyModule):
+                kept = vars(proxy)["_name"]
+                vars(proxy).clear()
+                vars(proxy)["_name"] = kept
+
+
+def restore(patches: list[Any]) -> None:
+    """Take wrong functions out of modules that were imported while they stood in others."""
+    wrong = {id(one.new): one.new for one in patches}
+    for module in _product():
+        for name, value in list(vars(module).items()):
+            if id(value) in wrong:
+                setattr(module, name, value.args[0])
+    forget_lazy_attributes()
+
+
+def _product() -> list[ModuleType]:
+    return [module for module in list(sys.modules.values()) if module is not None and module.__name__.split(".")[0] in ROOMS]
 
 
 def method(owner: type, name: str, wrong: Callable[..., Any]) -> Patches:

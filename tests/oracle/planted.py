@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from tests.oracle import faults_of_indexes, faults_of_pruning, faults_of_rows
-from tests.oracle.patching import Fault
+from tests.oracle.patching import Fault, forget_lazy_attributes, restore
 
 FAULTS: dict[str, Fault] = {**faults_of_pruning.FAULTS, **faults_of_indexes.FAULTS, **faults_of_rows.FAULTS}
 """Each planted fault by its name."""
@@ -22,8 +22,10 @@ def planted(name: str) -> Iterator[None]:
     assert patches, f"nothing is replaced by {name}"
     for one in patches:
         one.start()
+    forget_lazy_attributes()
     try:
         yield
     finally:
         for one in patches:
             one.stop()
+        restore(patches)
