@@ -32,6 +32,7 @@ SERVED = {CATALOG_PAGE, HDFS_PAGE, STORE_PAGE}
 """Pages whose blocks need a server."""
 
 
+@pytest.mark.slow("docs/tutorial.md")
 @pytest.mark.parametrize("page", [page for page in PAGES if page not in SERVED and not wants_spark(page)])
 def test_blocks_print_what_the_page_shows(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
