@@ -73,6 +73,7 @@ def _finds(name: str, tables: int, **how: int) -> bool:
     return False
 
 
+@pytest.mark.slow
 def test_each_fault_replaces_a_function() -> None:
     assert len(FAULTS) >= 40
     for name in FAULTS:

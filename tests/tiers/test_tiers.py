@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.tiers.plugin import FAST_EXAMPLES
+from tests.tiers.plugin import FAST_CASES, FAST_EXAMPLES
 from tests.tiers.rotation import ROOT, rotated
 
 TESTS = """
@@ -96,8 +96,8 @@ def fast(module: Path) -> str:
     return _run(module, "--tier", "fast", "--rotation", "7", "--cpu-limit", "0.2")
 
 
-def test_four_cases_of_a_function_run(fast: str) -> None:
-    assert [number for number in range(10) if f"case {number}\n" in fast] == rotated(10, 7, 4)
+def test_three_cases_of_a_function_run(fast: str) -> None:
+    assert [number for number in range(10) if f"case {number}\n" in fast] == rotated(10, 7, FAST_CASES)
 
 
 def test_slow_tests_and_slow_cases_wait(fast: str) -> None:

@@ -64,6 +64,7 @@ BATCH = st.lists(
 ACTION = st.tuples(BATCH, st.sampled_from(["leave", "inline", "inline", "inline", "compact", "full"]))
 
 
+@pytest.mark.slow
 @settings(
     deadline=None, max_examples=some(6), phases=[Phase.explicit, Phase.reuse, Phase.generate]
 )  # shrinking whole histories takes minutes
