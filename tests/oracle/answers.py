@@ -10,7 +10,7 @@ from typing import Any
 
 from pyspark_paimon import Table
 from tests.oracle.conditions import Condition, Params
-from tests.oracle.tables import Built, value_of
+from tests.oracle.tables import Built
 from tests.oracle.values import Row, bits
 
 Question = Callable[[Built, Condition, random.Random], str | None]
@@ -40,7 +40,7 @@ def matching(built: Built, condition: Condition) -> list[Row]:
 
 def rows_of(built: Built, table: Table, **scan: Any) -> Counter[Any]:
     """The rows of a scan of the table or of a copy."""
-    return bag(value_of(built, row) for row in table.scan(**scan).to_arrow().to_pylist())
+    return bag(built.columns.by_ident(row) for row in table.scan(**scan).to_arrow().to_pylist())
 
 
 def on_a_copy(built: Built, question: Callable[[Table], str | None]) -> str | None:

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from tests.oracle.answers import bag, bags_differ, matching, text_of
 from tests.oracle.conditions import Condition, Params
 from tests.oracle.drawing import Drawing
-from tests.oracle.tables import Built, value_of
+from tests.oracle.tables import Built
 from tests.oracle.values import Names
 
 _SHOWN = ["id", "p", "i", "s", "b", "bo", "dt"]
@@ -58,7 +58,7 @@ def arrow_filter(built: Built, condition: Condition, draw: random.Random) -> str
 
 def _compared(built: Built, condition: Condition, more: Condition, answer: pa.Table, what: str) -> str | None:
     expected = bag({ident: row[ident] for ident in _SHOWN} for row in matching(built, condition) if more.matches(row))
-    return bags_differ(what, bag(value_of(built, row) for row in answer.to_pylist()), expected)
+    return bags_differ(what, bag(built.columns.by_ident(row) for row in answer.to_pylist()), expected)
 
 
 def _simple(built: Built, draw: random.Random) -> Condition:

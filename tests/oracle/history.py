@@ -5,14 +5,13 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Iterable
-from typing import Any
 
 from pyspark_paimon import Table
 from tests.oracle.answers import bag, bags_differ, differ, matching, on_a_copy, rows_of, text_of
 from tests.oracle.changing import source_row
 from tests.oracle.conditions import Condition, Params
 from tests.oracle.tables import Built
-from tests.oracle.values import Names, Row, bits
+from tests.oracle.values import Row, bits
 
 
 def travel(built: Built, condition: Condition, draw: random.Random) -> str | None:
@@ -24,12 +23,7 @@ def travel(built: Built, condition: Condition, draw: random.Random) -> str | Non
     text = condition.sql(moment.columns, params)
     answer = built.table.scan(text, params=dict(params) or None, snapshot=moment.snapshot).to_arrow().to_pylist()
     expected = bag(row for row in moment.rows if condition.matches(row))
-    return bags_differ(f"snapshot {moment.snapshot}", bag(_by_ident(moment.columns, row) for row in answer), expected)
-
-
-def _by_ident(columns: Names, row: dict[str, Any]) -> Row:
-    idents = {name: ident for ident, name in columns.names}
-    return {idents[name]: value for name, value in row.items()}
+    return bags_differ(f"snapshot {moment.snapshot}", bag(moment.columns.by_ident(row) for row in answer), expected)
 
 
 def branch(built: Built, condition: Condition, draw: random.Random) -> str | None:
@@ -70,12 +64,12 @@ def changes(built: Built, condition: Condition, draw: random.Random) -> str | No
         table.write(built.arrow(rows))
         if built.spec.producer in {"lookup", "full-compaction"}:
             table.compact(full=True)
-        made = [(row.pop("_row_kind"), _by_ident(built.columns, row)) for row in table.changelog(before).to_arrow().to_pylist()]
+        made = [(row.pop("_row_kind"), built.columns.by_ident(row)) for row in table.changelog(before).to_arrow().to_pylist()]
         whole = bags_differ("changes", bag(_fold(built, built.expected, made)), bag(built.after(rows)))
         if whole is not None:
             return whole
         some = table.changelog(before, filter=text, params=params).to_arrow().to_pylist()
-        answer = Counter((row.pop("_row_kind"), bits(_by_ident(built.columns, row))) for row in some)
+        answer = Counter((row.pop("_row_kind"), bits(built.columns.by_ident(row))) for row in some)
         return bags_differ("filtered changes", answer, Counter((kind, bits(row)) for kind, row in made if condition.matches(row)))
 
     return on_a_copy(built, question)
@@ -103,5 +97,5 @@ def follow(built: Built, condition: Condition, draw: random.Random) -> str | Non
         return None  # a stream takes none
     state = [row for batch in built.table.follow(filter=text, max_rows=draw.choice([None, 4])) for row in batch.rows.to_pylist()]
     kinds = {row.pop("_row_kind") for row in state}
-    answer = bag(_by_ident(built.columns, row) for row in state)
+    answer = bag(built.columns.by_ident(row) for row in state)
     return differ("follow", kinds | {"+I"}, {"+I"}) or bags_differ("follow", answer, bag(matching(built, condition)))

@@ -10,8 +10,8 @@ from typing import Any
 from unittest.mock import patch
 
 from fileindex.base.lazy import LazyModule
+from tests.source_tree import ROOMS
 
-ROOMS = ("fileindex", "manifest", "lsm", "pyspark_paimon")
 Patches = Iterator[Any]
 Fault = Callable[[], Patches]
 
@@ -30,14 +30,13 @@ def forget_lazy_attributes() -> None:
     for module in _product():
         for proxy in vars(module).values():
             if isinstance(proxy, LazyModule):
-                kept = vars(proxy)["_name"]
-                vars(proxy).clear()
-                vars(proxy)["_name"] = kept
+                for name in vars(proxy).keys() - {"_name"}:
+                    delattr(proxy, name)
 
 
 def restore(patches: list[Any]) -> None:
     """Take wrong functions out of modules that were imported while they stood in others."""
-    wrong = {id(one.new): one.new for one in patches}
+    wrong = {id(one.new) for one in patches}
     for module in _product():
         for name, value in list(vars(module).items()):
             if id(value) in wrong:

@@ -11,14 +11,14 @@ from typing import Any
 from tests.oracle.answers import bag, bags_differ, differ, matching, text_of
 from tests.oracle.conditions import Condition, Params, Term
 from tests.oracle.drawing import ADDED, Drawing
-from tests.oracle.tables import Built, value_of
+from tests.oracle.tables import Built
 from tests.oracle.values import bits, order
 
 
 def rows(built: Built, condition: Condition, draw: random.Random) -> str | None:
     text, params = text_of(built, condition)
     found = built.table.scan(text, params=params).to_arrow().to_pylist()
-    return bags_differ("rows", bag(value_of(built, row) for row in found), bag(matching(built, condition)))
+    return bags_differ("rows", bag(built.columns.by_ident(row) for row in found), bag(matching(built, condition)))
 
 
 def some_columns(built: Built, condition: Condition, draw: random.Random) -> str | None:
@@ -26,7 +26,7 @@ def some_columns(built: Built, condition: Condition, draw: random.Random) -> str
     idents = draw.sample(built.columns.idents, draw.choice([1, 2, 3]))
     found = built.table.scan(text, [built.names[ident] for ident in idents], params=params).to_arrow().to_pylist()
     expected = bag({ident: row[ident] for ident in idents} for row in matching(built, condition))
-    return differ(f"columns {idents}", bag(value_of(built, row) for row in found), expected)
+    return differ(f"columns {idents}", bag(built.columns.by_ident(row) for row in found), expected)
 
 
 def count(built: Built, condition: Condition, draw: random.Random) -> str | None:
@@ -39,7 +39,7 @@ def limit(built: Built, condition: Condition, draw: random.Random) -> str | None
     most = draw.choice([0, 1, 3, 100])
     there = matching(built, condition)
     scan = built.table.scan(text, limit=most, params=params)
-    found = [value_of(built, row) for row in scan.to_arrow().to_pylist()]
+    found = [built.columns.by_ident(row) for row in scan.to_arrow().to_pylist()]
     wrong = bag(found) - bag(there)
     return differ(f"limit {most}", (len(found), scan.count(), wrong), (min(most, len(there)), min(most, len(there)), Counter()))
 
@@ -107,7 +107,7 @@ def splits(built: Built, condition: Condition, draw: random.Random) -> str | Non
     text, params = text_of(built, condition)
     scan = built.table.scan(text, params=params)
     found = [row for split in scan.plan().splits for batch in scan.read(split) for row in batch.to_pylist()]
-    return differ("splits", bag(value_of(built, row) for row in found), bag(matching(built, condition)))
+    return differ("splits", bag(built.columns.by_ident(row) for row in found), bag(matching(built, condition)))
 
 
 def two_groups(built: Built, condition: Condition, draw: random.Random) -> str | None:
@@ -167,7 +167,7 @@ def point(built: Built, condition: Condition, draw: random.Random) -> str | None
     whole = f"({text}) AND {fixed}" if draw.random() < 0.5 else f"{fixed} AND ({text})"
     expected = bag(row for row in matching(built, condition) if row["id"] in numbers)
     answer = built.table.scan(whole, params=params).to_arrow().to_pylist()
-    return bags_differ(f"point {fixed}", bag(value_of(built, row) for row in answer), expected)
+    return bags_differ(f"point {fixed}", bag(built.columns.by_ident(row) for row in answer), expected)
 
 
 def lookup(built: Built, condition: Condition, draw: random.Random) -> str | None:
@@ -183,7 +183,7 @@ def lookup(built: Built, condition: Condition, draw: random.Random) -> str | Non
     )
     rows = [by_key.get(key["id"], None if missing == "drop" else {**dict.fromkeys(built.names), **key}) for key in keys]
     expected = [bits({ident: row[ident] for ident in idents}) for row in rows if row is not None]
-    return differ(f"lookup of {numbers}, {missing}", [bits(value_of(built, row)) for row in found.to_pylist()], expected)
+    return differ(f"lookup of {numbers}, {missing}", [bits(built.columns.by_ident(row)) for row in found.to_pylist()], expected)
 
 
 _FILE_STAGES = ["partition", "bucket", "level", "key range", "value stats", "embedded index"]

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from typing import Any
 
 import pyarrow as pa
 
@@ -222,9 +221,3 @@ class Built:
 
     def _rewrite(self, _: Step) -> None:
         self.table.rewrite_file_index()
-
-
-def value_of(built: Built, row: dict[str, Any]) -> Row:
-    """A row of the product with identities for names."""
-    idents = {name: ident for ident, name in built.names.items()}
-    return {idents[name]: value for name, value in row.items()}

@@ -40,14 +40,12 @@ VARIANTS = [{"a": 1}, {"a": 2, "b": "x"}, {"a": None}, {"a": "t", "l": [0, 5]}, 
 """Python values of VARIANTs. Their fields are small integers, texts, or not there."""
 
 
-def stored(variant: Any) -> Row:
-    made = Variant.of(variant)
-    return {"value": made.value, "metadata": made.metadata}
+_STORED = [{"value": made.value, "metadata": made.metadata} for made in map(Variant.of, VARIANTS)]
 
 
 def path_of(variant: Row | None, path: str) -> Any:
     """The value at ``a``, ``b`` or ``l[1]`` of a stored VARIANT. None if it is not there, or of another type."""
-    value = None if variant is None else next(value for value in VARIANTS if stored(value) == variant)
+    value = None if variant is None else VARIANTS[_STORED.index(variant)]
     fields = value if isinstance(value, dict) else {}
     if path == "l[1]":
         return fields["l"][1] if len(fields.get("l", ())) > 1 else None
@@ -73,7 +71,7 @@ VALUES: dict[str, list[Any]] = {
     "h": [None, 0, 1, -(2**15), 2**15 - 1, 300],
     "g": [None, 0, 1, 2],
     "g2": [None, "0", "1", "a"],
-    "v": [None, *map(stored, VARIANTS)],
+    "v": [None, *_STORED],
 }
 
 
@@ -120,6 +118,11 @@ class Names:
 
     def has(self, ident: str) -> bool:
         return ident in dict(self.names)
+
+    def by_ident(self, row: dict[str, Any]) -> Row:
+        """A row of the product with identities for names."""
+        idents = {name: ident for ident, name in self.names}
+        return {idents[name]: value for name, value in row.items()}
 
     def covers(self, idents: set[str]) -> bool:
         """Whether the columns and the fields of ``r`` are there."""

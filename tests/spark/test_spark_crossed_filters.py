@@ -15,7 +15,7 @@ from pyspark_paimon import Catalog, Table
 from tests.oracle.conditions import Params
 from tests.oracle.drawing import Drawing
 from tests.oracle.layouts import draw_spec
-from tests.oracle.tables import Built, Spec, Step, value_of
+from tests.oracle.tables import Built, Spec, Step
 from tests.oracle.values import VALUES, bits
 
 pytestmark = pytest.mark.spark
@@ -84,6 +84,6 @@ def test_a_delete_over_spark_takes_the_matching_rows_only(spark, tmp_path, keys)
     made = Built(Spec("deduplicate" if keys else "append", keys, (), tuple(options.items()), steps, tiny=False), str(tmp_path / "t"))
     Table.open(made.table.path, spark=spark).delete("i IN (1, 2, 3) AND (r.x >= 1 OR size(l) = 2)")
     gone = [row for row in made.expected if row["i"] in {1, 2, 3} and (((row["r"] or {}).get("x") or 0) >= 1 or len(row["l"] or []) == 2)]
-    left = {bits(value_of(made, row)) for row in Table.open(made.table.path).scan().to_arrow().to_pylist()}
+    left = {bits(made.columns.by_ident(row)) for row in Table.open(made.table.path).scan().to_arrow().to_pylist()}
     assert left == {bits(row) for row in made.expected if row not in gone}
     assert gone
