@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import uuid
-from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 
@@ -16,6 +15,7 @@ from tests.stores.fault_proxy import FaultProxy
 from tests.stores.hdfs_server import HdfsServer
 from tests.stores.local_server import held
 from tests.stores.s3_server import BUCKET, S3Server
+from tests.tiers.rotation import cases_by_function
 
 pytest_plugins = ["tests.tiers.plugin"]
 
@@ -28,15 +28,16 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 @pytest.hookimpl(tryfirst=True)  # before those of ``-m`` look at the marks
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Of a test that is ``sampled(n)`` one case in n is quick; its other cases are long. Quick tests over Spark are in ``tests/spark``."""
-    cases: defaultdict[str, list[pytest.Item]] = defaultdict(list)
+    sampled: list[pytest.Item] = []
     for item in items:
         if item.get_closest_marker("long"):
             continue
         if item.get_closest_marker("spark") and "tests/spark/" not in item.nodeid:
             raise pytest.UsageError(f"{item.nodeid} is marked spark: quick tests over Spark live in tests/spark, where they are looked for")
         if item.get_closest_marker("sampled"):
-            cases[item.nodeid.partition("[")[0]].append(item)
-    for function in cases.values():
+            sampled.append(item)
+    for positions in cases_by_function([item.nodeid for item in sampled]).values():
+        function = [sampled[position] for position in positions]
         marked = function[0].get_closest_marker("sampled")
         assert marked is not None
         # Values are those of the parametrization itself: their identities tell them apart, and not all can be compared.

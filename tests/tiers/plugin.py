@@ -14,6 +14,7 @@ from __future__ import annotations
 import os
 import secrets
 from collections.abc import Generator
+from typing import Any
 
 import hypothesis
 import pytest
@@ -70,9 +71,11 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
         terminalreporter.write_line(f"the same tests and examples again: --tier {config.option.tier} --rotation {config.option.rotation}")
 
 
-@pytest.hookimpl(trylast=True)  # after the marks of samples, and before ``-m`` looks at them
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out the tests that are not of the tier."""
+    """Leave out the tests that are not of the tier.
+
+    Plugins of pytest come later, so ``-m`` and ``-k`` do not change the cases that a rotation chooses.
+    """
     for item in items:
         if {"s3", "hdfs", "cluster", "engine"} & set(getattr(item, "fixturenames", ())):  # each starts JVMs of its own
             item.add_marker("slow")
@@ -109,14 +112,22 @@ def _rotated(items: list[pytest.Item], rotation: int) -> list[pytest.Item]:
 
 def _limit_examples(item: pytest.Item) -> None:
     """Give a property a few examples, also one that asks for more: settings can be applied once only, so they are exchanged."""
-    machine = getattr(item, "cls", None)
-    if isinstance(getattr(machine, "settings", None), hypothesis.settings):
+    if machine := _machine(item):
         machine.settings = _few(machine.settings)
-        return
-    function = getattr(getattr(item, "obj", None), "__func__", getattr(item, "obj", None))
-    if function is not None and hypothesis.is_hypothesis_test(function):
+    elif _is_property(item):
+        function = getattr(item.obj, "__func__", item.obj)
         applied = getattr(function, "_hypothesis_internal_use_settings", None)
         function._hypothesis_internal_use_settings = _few(applied or hypothesis.settings.default)
+
+
+def _machine(item: pytest.Item) -> Any:
+    """Return the class of a state machine's test, or None."""
+    machine = getattr(item, "cls", None)
+    return machine if isinstance(getattr(machine, "settings", None), hypothesis.settings) else None
+
+
+def _is_property(item: pytest.Item) -> bool:
+    return _machine(item) is not None or bool(hypothesis.is_hypothesis_test(getattr(item, "obj", None)))
 
 
 def _few(settings: hypothesis.settings) -> hypothesis.settings:
@@ -176,6 +187,6 @@ class Gate:
         if java:
             return "starts a JVM"
         limit = item.config.option.cpu_limit
-        if hypothesis.is_hypothesis_test(getattr(item, "obj", None)) or hasattr(getattr(item, "cls", None), "settings"):
+        if _is_property(item):
             limit *= PROPERTY_TIMES  # other examples cost more, and there are more of them in the tier of all tests
         return f"uses {seconds:.2f} CPU seconds of {limit:g}" if seconds > limit else None

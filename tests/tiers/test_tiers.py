@@ -100,6 +100,13 @@ def test_three_cases_of_a_function_run(fast: str) -> None:
     assert [number for number in range(10) if f"case {number}\n" in fast] == rotated(10, 7, FAST_CASES)
 
 
+def test_a_selection_by_words_does_not_change_the_cases_of_a_rotation(module: Path) -> None:
+    run = _run(module, "--tier", "fast", "--rotation", "7", "-k", "many and (3 or 4)")
+    assert rotated(10, 7, FAST_CASES) == [3, 7]
+    assert "case 3\n" in run
+    assert "case 4\n" not in run
+
+
 def test_slow_tests_and_slow_cases_wait(fast: str) -> None:
     assert "test_slow" not in fast
     assert "test_part[cheap] PASSED" in fast
