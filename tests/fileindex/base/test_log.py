@@ -13,17 +13,14 @@ from fileindex.base.log import TREE, logger_of, silence_logs
 from manifest.snapshot.manager import SnapshotManager
 from pyspark_paimon import Table
 from pyspark_paimon.example import cities
-
-ROOT = Path(__file__).parents[3]
-ROOMS = ("fileindex", "manifest", "lsm", "pyspark_paimon")
-MODULES = [path for room in ROOMS for path in sorted((ROOT / room).rglob("*.py"))]
+from tests.source_tree import MODULES, ROOMS, source
 
 
 def test_every_logger_of_every_module_is_in_the_tree() -> None:
     """Loggers are made in one place, by the module's own name."""
     for path in MODULES:
-        text = path.read_text()
-        if path.relative_to(ROOT).as_posix() == "fileindex/base/log.py":
+        text = source(path)
+        if path.as_posix() == "fileindex/base/log.py":
             continue
         assert not re.search(r"(?m)^\s*(import|from) logging\b", text), path
         assert text.count("logger_of(") == text.count("_LOG = logger_of(__name__)"), path
