@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -114,8 +115,7 @@ def test_slow_tests_and_slow_cases_wait(fast: str) -> None:
 
 
 def test_a_dear_test_fails_by_name_and_figure(fast: str) -> None:
-    assert "test_tiered.py::test_busy uses 0.3" in fast
-    assert "CPU seconds of 0.2: make it cheaper or mark it slow" in fast
+    assert re.search(r"test_tiered.py::test_busy uses \d+\.\d+ CPU seconds of 0.2: make it cheaper or mark it slow", fast)
     assert "test_busy_at_first uses" not in fast
 
 
