@@ -17,10 +17,15 @@ def _can_delete(built: Built) -> bool:
     return built.spec.engine == "deduplicate" or (built.spec.engine == "append" and not built.spec.evolves_data)
 
 
+def _is_refused(condition: Condition, text: str) -> bool:
+    """Whether a filter names no column, as ``NOT (TRUE)``: only ``TRUE`` may say that every row is meant."""
+    return text != "TRUE" and not condition.idents
+
+
 def _removal(built: Built, condition: Condition, verb: str) -> str | None:
-    if not _can_delete(built):
-        return None
     text, params = text_of(built, condition)
+    if not _can_delete(built) or _is_refused(condition, text):
+        return None
     expected = [row for row in built.expected if not condition.matches(row)]
     return changed(built, lambda table: getattr(table, verb)(text, params=params), expected, verb)
 
@@ -34,9 +39,9 @@ def purge(built: Built, condition: Condition, draw: random.Random) -> str | None
 
 
 def update(built: Built, condition: Condition, draw: random.Random) -> str | None:
-    if built.spec.engine not in {"deduplicate", "append"}:
-        return None
     text, params = text_of(built, condition)
+    if built.spec.engine not in {"deduplicate", "append"} or _is_refused(condition, text):
+        return None
     term = Drawing(draw, built.columns).term("i")
     if draw.random() < 0.5:
         expected = [{**row, "i": term.of(row)} if condition.matches(row) else row for row in built.expected]

@@ -21,7 +21,7 @@ class Drawing:
     def __init__(self, draw: random.Random, names: Names, often: Collection[str] = ()) -> None:
         self.draw = draw
         self.names = names
-        scalars = [ident for ident in ("id", "id", "id", "p", "p", "i", "e", "b", "s", "d", "n", "t", "dt", *ADDED) if names.has(ident)]
+        scalars = [ident for ident in ("id", "id", "id", "p", "p", "i", "e", "b", "s", "s", "d", "d", "n", "t", "dt", *ADDED) if names.has(ident)]
         self.scalars = [*scalars, *(ident for ident in scalars if ident in often for _ in range(3))]
 
     def condition(self, depth: int = 2) -> Condition:
@@ -36,7 +36,7 @@ class Drawing:
 
     def leaf(self) -> Condition:
         negated = self.draw.choice(["=", "=", "<>"])
-        form = self.draw.choice(["compare", "compare", "compare", "in", "null", "between", "like", "contains", "flag", "terms"])
+        form = self.draw.choice(["compare", "compare", "compare", "in", "in", "null", "between", "like", "contains", "flag", "terms"])
         if form == "like":
             value = self.draw.choice(["a%", "%a", "%a%", "a_", "_", "%", "ä%", "a", "%'%", "%aaaa%", "%AA%", "%it's%", ""])
             return Condition("like", (), (self.term("s"),), negated, value)

@@ -75,7 +75,7 @@ def _draw_steps(draw: random.Random, engine: str, there: Collection[str], *, cro
             steps.append(Step("compact", full=draw.random() < 0.7))
         elif chance < 0.5 and engine in {"deduplicate", "append"}:
             steps.append(Step("delete", rows=tuple({"id": number} for number in draw.sample(range(30), 5))))
-        if changes and draw.random() < 0.5:
+        if changes and draw.random() < 0.7:
             verb = changes.pop()
             changes = [change for change in changes if change != verb]
             columns += {"add": ["z"], "replace": ["g2"]}.get(verb, [])
