@@ -27,13 +27,13 @@ import xxhash
 from pyroaring import BitMap
 
 from benchmarks.figures import Figures, store
-from fileindex.base.column_type import ColumnType, Kind
 from fileindex.build.options import FileIndexOptions, parse_column
 from fileindex.build.writer import DataFileIndexWriter
 from fileindex.format.container import ContainerReader, write_index_container
 from fileindex.predicate.tree import And, Compare, Op, Predicate
 from fileindex.query.evaluate import evaluate
 from fileindex.query.metrics import IndexMetrics
+from sparkexpr.values.column_type import ColumnType, Kind
 
 BATCH = 1 << 17
 TURNS = 3

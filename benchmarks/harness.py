@@ -311,7 +311,7 @@ def _commit() -> str:
 
 def _code() -> str:
     """Of the product's sources: figures of other sources are not of this product."""
-    packages = ("fileindex", "manifest", "lsm", "pyspark_paimon")
+    packages = ("sparkexpr", "paimon_base", "fileindex", "manifest", "lsm", "pyspark_paimon")
     files = [path for package in packages for path in sorted((ROOT / package).rglob("*.py"))]
     return hashlib.sha256(b"".join(path.read_bytes() for path in files)).hexdigest()[:12]
 

@@ -3,7 +3,7 @@
 The lowest layer: indexes are bytes, queried by predicates. It knows no files and no tables.
 """
 
-from fileindex.siblings import check_siblings
+from paimon_base.siblings import check_siblings
 
 check_siblings(__file__)
 

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fileindex.base.lazy import LazyModule
 from lsm.formats.open_data_file import OpenDataFile
 from lsm.parquet.expected_footer import ExpectedFooter
 from lsm.parquet.reader import ParquetDataFile
 from manifest.io.errors import UnsupportedTable
 from manifest.io.file_cache import FileCache
 from manifest.io.file_io import FileIO
+from paimon_base.lazy import LazyModule
 
 if TYPE_CHECKING:
     from lsm.avro import reader as avro

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-from fileindex.base.errors import CorruptFile, PaimonError
 from manifest.entry.manifest_list import ManifestFileMeta
 from manifest.io.errors import TableNotFound
 from manifest.io.paths import MAIN_BRANCH
 from manifest.snapshot.manager import SnapshotManager
 from manifest.store import FileStore
+from paimon_base.errors import CorruptFile, PaimonError
 
 _MANIFEST_LIST = "manifest-list-"
 

@@ -11,8 +11,6 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
-from fileindex.base.errors import CorruptFile, PaimonError, UnsupportedOption, did_you_mean
-from fileindex.base.lazy import cached_property
 from manifest.avro.codecs import codec_name
 from manifest.entry.cache import EntryCache, list_weight
 from manifest.entry.column_ranges import RangePolicy
@@ -39,6 +37,8 @@ from manifest.storage.allowed_roots import GuardedFileIO
 from manifest.storage.owned_paths import OwnedRoots, restrict_to_owned, without_owner
 from manifest.storage.resolve import file_io_for
 from manifest.types.data_type import DataField
+from paimon_base.errors import CorruptFile, PaimonError, UnsupportedOption, did_you_mean
+from paimon_base.lazy import cached_property
 
 EVERYTHING = EntryFilter()
 _INDEPENDENT_OF_STORAGE = ("options", "paths", "partition", "key")

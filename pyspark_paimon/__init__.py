@@ -24,24 +24,10 @@ if not hasattr(fileindex, "check_siblings"):  # not ours: the check itself is sh
     )
 fileindex.check_siblings(__file__)
 
-from fileindex.base.process import gc_paused  # noqa: E402  # ours, now that nothing shadows us
+from paimon_base.process import gc_paused  # noqa: E402  # ours, now that nothing shadows us
 from pyspark_paimon._version import __version__  # noqa: E402  # as above
 
 if TYPE_CHECKING:
-    from fileindex.base.errors import (
-        CorruptFile,
-        CorruptVariant,
-        FilterFailed,
-        InvalidArgument,
-        InvalidFilter,
-        OutOfRange,
-        PaimonError,
-        UnknownColumn,
-        UnsupportedOption,
-        UnsupportedType,
-    )
-    from fileindex.base.time_zone import time_zone
-    from fileindex.variant.values import Variant
     from manifest.io.errors import (
         CastFailed,
         CatalogRefused,
@@ -76,6 +62,18 @@ if TYPE_CHECKING:
         UnsupportedTable,
     )
     from manifest.rest.errors import CatalogUnavailable, NotAuthorized, NotOffered, NotPermitted
+    from paimon_base.errors import (
+        CorruptFile,
+        CorruptVariant,
+        FilterFailed,
+        InvalidArgument,
+        InvalidFilter,
+        OutOfRange,
+        PaimonError,
+        UnknownColumn,
+        UnsupportedOption,
+        UnsupportedType,
+    )
     from pyspark_paimon.html.ipython import load_ipython_extension, unload_ipython_extension
     from pyspark_paimon.request.backend import OrphanFile
     from pyspark_paimon.request.counters import CompactCounters, ScanCounters, WriteCounters
@@ -119,9 +117,11 @@ if TYPE_CHECKING:
     from pyspark_paimon.table.view import View
     from pyspark_paimon.table.writer import TableWriter
     from pyspark_paimon.views.explain import Explanation
+    from sparkexpr.values.time_zone import time_zone
+    from sparkexpr.variant.values import Variant
 
 _NAMES_BY_MODULE = {
-    "fileindex.base.errors": (
+    "paimon_base.errors": (
         "CorruptFile",
         "CorruptVariant",
         "FilterFailed",
@@ -133,8 +133,8 @@ _NAMES_BY_MODULE = {
         "UnsupportedOption",
         "UnsupportedType",
     ),
-    "fileindex.base.time_zone": ("time_zone",),
-    "fileindex.variant.values": ("Variant",),
+    "sparkexpr.values.time_zone": ("time_zone",),
+    "sparkexpr.variant.values": ("Variant",),
     "manifest.io.errors": (
         "BranchExists",
         "CastFailed",

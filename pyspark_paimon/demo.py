@@ -20,7 +20,7 @@ from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table as Grid
 
-from fileindex.base.texts import count_text
+from paimon_base.texts import count_text
 from pyspark_paimon import PaimonError, Table
 from pyspark_paimon.example import flights
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from fileindex.base.errors import InvalidArgument
+from paimon_base.errors import InvalidArgument
 from pyspark_paimon.table.table import Table
 
 

@@ -18,15 +18,15 @@ from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING
 
-from fileindex.base.column_type import Kind
-from fileindex.base.errors import InvalidArgument, UnsupportedType
 from manifest.io.paths import MAIN_BRANCH
+from paimon_base.errors import InvalidArgument, UnsupportedType
 from pyspark_paimon.filter.columns import resolve
 from pyspark_paimon.request.backend import MissingColumns, Mode
 from pyspark_paimon.request.results import WriteResult
 from pyspark_paimon.spark.wire.errors import SparkUnavailable
 from pyspark_paimon.table.table import Table
 from pyspark_paimon.typing import Filter, SparkSession
+from sparkexpr.values.column_type import Kind
 
 if TYPE_CHECKING:
     import pyspark.pandas as ps

@@ -1,4 +1,4 @@
-"""Write the tables of docs/thresholds.md from ``fileindex/base/thresholds.py``."""
+"""Write the tables of docs/thresholds.md from ``paimon_base/thresholds.py``."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT))
 
-from fileindex.base import thresholds  # noqa: E402  # the script runs from any folder
+from paimon_base import thresholds  # noqa: E402  # the script runs from any folder
 
 PAGE = ROOT / "docs" / "thresholds.md"
 MARK = "<!-- thresholds -->"
-PACKAGES = ("fileindex", "manifest", "lsm", "pyspark_paimon")
+PACKAGES = ("sparkexpr", "paimon_base", "fileindex", "manifest", "lsm", "pyspark_paimon")
 
 
 def page(text: str) -> str:

@@ -8,8 +8,8 @@ from itertools import product
 
 import pyarrow as pa
 
-from fileindex.base.column_type import ColumnType, Kind
 from manifest.schema.validation import build_schema
+from sparkexpr.values.column_type import ColumnType, Kind
 
 _NESTED = build_schema(
     "st STRUCT<a INT, t STRING, n STRUCT<x DOUBLE, ok BOOLEAN>, day DATE, `b c` INT, l ARRAY<INT>>, ar ARRAY<INT>, df ARRAY<DOUBLE>, "

@@ -8,7 +8,7 @@ from contextlib import ExitStack
 
 import pytest
 
-from fileindex.base.thresholds import Thresholds, use_thresholds
+from paimon_base.thresholds import Thresholds, use_thresholds
 from tests.sampling import sample
 from tests.stores.azure_server import AzureServer
 from tests.stores.fault_proxy import FaultProxy

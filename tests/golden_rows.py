@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from fileindex.base.column_type import ColumnType, Kind
 from fileindex.predicate.tree import ColumnRef, Compare, In, IsNull, Op, Predicate, StartsWith, all_of, any_of
 from manifest.schema.table_schema import TableSchema
 from manifest.types.data_type import DataType
+from sparkexpr.values.column_type import ColumnType, Kind
 
 GOLDEN = Path(__file__).parent / "golden"
 ENGINES_VIEW = {"deletion-vectors.merge-on-read": "false"}

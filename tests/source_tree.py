@@ -7,7 +7,7 @@ from functools import cache, lru_cache
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
-ROOMS = ("fileindex", "manifest", "lsm", "pyspark_paimon")
+ROOMS = ("sparkexpr", "paimon_base", "fileindex", "manifest", "lsm", "pyspark_paimon")
 MODULES = sorted(path.relative_to(ROOT) for room in ROOMS for path in (ROOT / room).rglob("*.py"))
 """Paths of the modules of our rooms, from the root of the repository."""
 SHORT = [Path("pyspark_paimon_short/__init__.py")]

@@ -43,11 +43,11 @@ OURS = (
     "lsm.scan",
     "lsm.parquet",
 )
-FILTERS = ("fileindex.expression.functions", "fileindex.predicate.json", "pyspark_paimon.filter.bind", "pyspark_paimon.filter.from_arrow")
+FILTERS = ("sparkexpr.expression.functions", "fileindex.predicate.json", "pyspark_paimon.filter.bind", "pyspark_paimon.filter.from_arrow")
 RARE = (
-    "fileindex.variant.decoding",
-    "fileindex.variant.encoding",
-    "fileindex.variant.extraction",
+    "sparkexpr.variant.decoding",
+    "sparkexpr.variant.encoding",
+    "sparkexpr.variant.extraction",
     "lsm.aggregate.summary",
     "lsm.keys.order_by",
     "manifest.fsck.problem",
@@ -64,8 +64,8 @@ RARE = (
 WRITING = (
     "manifest.commit",
     "manifest.expire",
-    "fileindex.variant.decoding",
-    "fileindex.variant.encoding",
+    "sparkexpr.variant.decoding",
+    "sparkexpr.variant.encoding",
     "manifest.fsck.walk",
     "lsm.compaction",
     "lsm.write",
@@ -74,8 +74,8 @@ WRITING = (
     "lsm.avro.writer",
 )
 NOT_WRITING = (
-    "fileindex.variant.decoding",
-    "fileindex.variant.encoding",
+    "sparkexpr.variant.decoding",
+    "sparkexpr.variant.encoding",
     "lsm.avro",
     "lsm.bucket.dynamic",
     "lsm.commit.postponed",

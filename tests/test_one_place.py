@@ -35,12 +35,12 @@ def test_merge_engines_are_told_by_their_traits_not_by_their_names() -> None:
 
 
 def test_only_one_module_puts_floats_in_order() -> None:
-    """NaN as the greatest value: who compares asks ``fileindex.base.float_order``; others may look at NaN to store or show it."""
+    """NaN as the greatest value: who compares asks ``sparkexpr.values.float_order``; others may look at NaN to store or show it."""
     turning = {str(path) for path in mentioning("copysign") if "copysign" in mentioned(path)}
-    assert turning == {"fileindex/base/float_order.py"}
+    assert turning == {"sparkexpr/values/float_order.py"}
     orders = {"total_order_key", "spark_order_key", "total_order", "spark_order"}
     keyed = {str(path) for path in mentioning(*orders) if orders & defined(path)}
-    assert keyed == {"fileindex/base/float_order.py"}
+    assert keyed == {"sparkexpr/values/float_order.py"}
 
 
 def defined(path: Path) -> set[str]:
@@ -126,4 +126,4 @@ def test_one_module_changes_settings_of_the_process() -> None:
                 changes = isinstance(node, ast.Subscript) and not isinstance(node.ctx, ast.Load) and ast.unparse(node.value) == "os.environ"
             if changes:
                 changing.add(str(path))
-    assert changing == {"fileindex/base/process.py"}
+    assert changing == {"paimon_base/process.py"}

@@ -11,12 +11,12 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Self
 
-from fileindex.base.column_type import STRINGS, TIMESTAMPS, ColumnType, Kind
-from fileindex.base.errors import PaimonError, UnknownColumn, UnsupportedOption
-from fileindex.base.memory_size import parse_memory_size
 from fileindex.format.container import OWN_SUFFIXES, ROW_BLOCKS, stored_name
 from fileindex.format.registry import INDEX_TYPES, block_rows_of
 from fileindex.predicate.tree import ColumnRef
+from paimon_base.errors import PaimonError, UnknownColumn, UnsupportedOption
+from paimon_base.memory_size import parse_memory_size
+from sparkexpr.values.column_type import STRINGS, TIMESTAMPS, ColumnType, Kind
 
 OPTION_PREFIX = "file-index."
 COLUMNS_OPTION = ".columns"

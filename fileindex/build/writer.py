@@ -12,19 +12,19 @@ from typing import Any, Self
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fileindex.base.column_type import STRINGS, ColumnType
-from fileindex.base.errors import UnknownColumn
-from fileindex.base.plain_value import plain_array
-from fileindex.base.thresholds import thresholds
 from fileindex.build.advice import BY_VALUE, size_advice
 from fileindex.build.options import FileIndexOptions, IndexSpec
-from fileindex.expression.nested import map_entries
 from fileindex.format.container import ROW_BLOCKS, StoredIndex
 from fileindex.format.registry import INDEX_TYPES, HashingBuilder, IndexType, OrderedBuilder
 from fileindex.format.row_blocks import RowBlocksBuilder, pays
 from fileindex.keys.group_by import ColumnRows, GroupedColumn
 from fileindex.predicate.evaluate_rows import type_of
 from fileindex.predicate.tree import ColumnRef
+from paimon_base.errors import UnknownColumn
+from paimon_base.thresholds import thresholds
+from sparkexpr.expression.nested import map_entries
+from sparkexpr.values.column_type import STRINGS, ColumnType
+from sparkexpr.values.plain_value import plain_array
 
 _RANGE_BITMAP = "range-bitmap"
 

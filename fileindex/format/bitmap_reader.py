@@ -14,15 +14,15 @@ from typing import Any
 import numpy as np
 from pyroaring import BitMap
 
-from fileindex.base.arrays import Int64s as Longs
-from fileindex.base.column_type import STRINGS, ColumnType, Plain
-from fileindex.base.errors import CorruptIndex
 from fileindex.format.bitmap_writer import VERSION_1, VERSION_2
 from fileindex.format.container import Payload
 from fileindex.keys.fixed import convert_keys, is_lossy, key_dtype, key_values, literal_keys
 from fileindex.predicate.tree import Compare, In, IsNull, Leaf, Op
 from fileindex.rowset.result import REMAIN, FileIndexResult, RowSet
 from fileindex.rowset.roaring import all_rows, cardinality
+from paimon_base.errors import CorruptIndex
+from sparkexpr.values.arrays import Int64s as Longs
+from sparkexpr.values.column_type import STRINGS, ColumnType, Plain
 
 _HEAD = struct.Struct(">bii?")
 _UNKNOWN = -1

@@ -13,11 +13,11 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from fileindex.base.column_type import ColumnType
 from fileindex.format.int_range import check_size
 from fileindex.keys.group_by import GroupedColumn
 from fileindex.keys.stored import KeyEntries, key_entries
 from fileindex.rowset.roaring import SINGLETON_BYTES, rows_to_bitmap, serialize, serialize_groups
+from sparkexpr.values.column_type import ColumnType
 
 VERSION_1 = 1
 VERSION_2 = 2

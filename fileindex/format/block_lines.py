@@ -13,9 +13,9 @@ from typing import Any, TypeAlias
 import numpy as np
 from pyroaring import BitMap
 
-from fileindex.base.errors import CorruptIndex
 from fileindex.format.container import Payload
 from fileindex.rowset.result import REMAIN, SKIP, FileIndexResult, RowSet
+from paimon_base.errors import CorruptIndex
 
 SEGMENT = 512
 LINE_BITS = 9

@@ -13,15 +13,15 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from fileindex.base.column_type import ColumnType, Plain
-from fileindex.base.errors import CorruptIndex
-from fileindex.base.plain_value import literal_array, plain_array
-from fileindex.base.thresholds import thresholds
 from fileindex.format.container import Payload
 from fileindex.keys.fixed import float_bits
 from fileindex.keys.hashing import hash_array, hash_keys
 from fileindex.predicate.tree import Leaf, values_of
 from fileindex.rowset.result import REMAIN, SKIP, FileIndexResult
+from paimon_base.errors import CorruptIndex
+from paimon_base.thresholds import thresholds
+from sparkexpr.values.column_type import ColumnType, Plain
+from sparkexpr.values.plain_value import literal_array, plain_array
 
 DEFAULT_ITEMS = 1_000_000
 DEFAULT_FPP = 0.1

@@ -14,8 +14,6 @@ from typing import Any, TypeAlias
 import numpy as np
 from pyroaring import BitMap
 
-from fileindex.base.column_type import ColumnType, Plain
-from fileindex.base.errors import CorruptIndex
 from fileindex.format.container import Payload
 from fileindex.keys.fixed import is_lossy
 from fileindex.keys.group_by import GroupedColumn
@@ -24,6 +22,8 @@ from fileindex.rowset.bit_sliced import BitSlices
 from fileindex.rowset.flags import serialize_flags, serialize_slices
 from fileindex.rowset.result import REMAIN, FileIndexResult, RowSet
 from fileindex.rowset.roaring import all_rows, deserialize
+from paimon_base.errors import CorruptIndex
+from sparkexpr.values.column_type import ColumnType, Plain
 
 BSI_VERSION = 1
 _MIN_LONG = -(2**63)

@@ -20,9 +20,9 @@ from typing import Protocol, TypeAlias, TypeVar
 
 from pyroaring import BitMap
 
-from fileindex.base.errors import CorruptIndex
 from fileindex.format.int_range import MAX_INT, check_size
 from fileindex.rowset.roaring import bytes_in_memory, deserialize
+from paimon_base.errors import CorruptIndex
 
 _MARK = b"crc32/1k"
 _BLOCK = 1024

@@ -20,13 +20,13 @@ from typing import Any, TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from fileindex.base.column_type import ColumnType
-from fileindex.base.errors import CorruptIndex
-from fileindex.base.thresholds import thresholds
 from fileindex.format.block_lines import SEGMENT, BlockLines, Bytes, Flags, Longs, Words, lines_of, transpose
 from fileindex.format.container import Payload
 from fileindex.predicate.tree import Leaf, StartsWith, values_of
 from fileindex.rowset.result import REMAIN, SKIP, FileIndexResult
+from paimon_base.errors import CorruptIndex
+from paimon_base.thresholds import thresholds
+from sparkexpr.values.column_type import ColumnType
 
 NGRAM_SIZES = range(2, 9)
 """Bytes of an n-gram. Eight fit a machine word."""

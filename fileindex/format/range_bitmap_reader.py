@@ -11,9 +11,6 @@ from typing import Any
 import numpy as np
 from pyroaring import BitMap
 
-from fileindex.base.column_type import FLOATS, STRINGS, ColumnType, Plain
-from fileindex.base.errors import CorruptIndex
-from fileindex.base.lazy import cached_property
 from fileindex.format.container import Payload
 from fileindex.format.range_bitmap_writer import RANGE_BITMAP_VERSION
 from fileindex.keys.fixed import key_dtype, literal_keys, stored_keys
@@ -21,6 +18,9 @@ from fileindex.predicate.tree import Compare, In, IsNull, Leaf, Op, StartsWith
 from fileindex.rowset.bit_sliced import BitSlices
 from fileindex.rowset.result import REMAIN, FileIndexResult, RowSet
 from fileindex.rowset.roaring import all_rows
+from paimon_base.errors import CorruptIndex
+from paimon_base.lazy import cached_property
+from sparkexpr.values.column_type import FLOATS, STRINGS, ColumnType, Plain
 
 _Key = int | bytes
 

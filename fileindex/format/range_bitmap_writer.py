@@ -12,12 +12,12 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from fileindex.base.column_type import STRINGS, ColumnType, Kind
 from fileindex.format.int_range import MAX_INT, check_size
 from fileindex.keys.fixed import key_width
 from fileindex.keys.group_by import GroupedColumn
 from fileindex.keys.stored import KeyEntries, key_entries
 from fileindex.rowset.flags import serialize_flags, serialize_slices
+from sparkexpr.values.column_type import STRINGS, ColumnType, Kind
 
 RANGE_BITMAP_VERSION = 1
 DEFAULT_CHUNK_SIZE = 16384

@@ -9,10 +9,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from fileindex.base.column_type import BINARIES, FLOATS, INTEGERS, STRINGS, TIMESTAMPS, ColumnType, Kind
-from fileindex.base.errors import UnsupportedOption
-from fileindex.base.memory_size import parse_memory_size
-from fileindex.base.thresholds import thresholds
 from fileindex.format.bitmap_reader import BitmapReader
 from fileindex.format.bitmap_writer import DEFAULT_BLOCK_SIZE, VERSION_1, VERSION_2, write_bitmap
 from fileindex.format.bloom_filter import (
@@ -32,6 +28,10 @@ from fileindex.format.row_blocks import FEWEST_BLOCK_ROWS, RowBlocksReader
 from fileindex.keys.group_by import GroupedColumn
 from fileindex.predicate.tree import Leaf
 from fileindex.rowset.result import FileIndexResult
+from paimon_base.errors import UnsupportedOption
+from paimon_base.memory_size import parse_memory_size
+from paimon_base.thresholds import thresholds
+from sparkexpr.values.column_type import BINARIES, FLOATS, INTEGERS, STRINGS, TIMESTAMPS, ColumnType, Kind
 
 BLOCK_ROWS = "block-rows"
 """Option of bloom filters that Paimon does not have."""

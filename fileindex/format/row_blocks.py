@@ -17,15 +17,15 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from fileindex.base.column_type import ColumnType
-from fileindex.base.errors import CorruptIndex
-from fileindex.base.thresholds import thresholds
 from fileindex.format.block_lines import MOST_ROWS, SEGMENT, BlockLines, Flags, Longs, Words, lines_of, transpose
 from fileindex.format.bloom_filter import literal_hashes
 from fileindex.format.container import Payload
 from fileindex.keys.hashing import hash_array
 from fileindex.predicate.tree import Leaf, values_of
 from fileindex.rowset.result import REMAIN, SKIP, FileIndexResult
+from paimon_base.errors import CorruptIndex
+from paimon_base.thresholds import thresholds
+from sparkexpr.values.column_type import ColumnType
 
 FEWEST_BLOCK_ROWS = 100
 _VERSION = 1

@@ -15,10 +15,6 @@ from itertools import pairwise
 
 import numpy as np
 
-from fileindex.base.column_type import STRINGS, ColumnType
-from fileindex.base.errors import CorruptIndex
-from fileindex.base.memory_size import parse_memory_size
-from fileindex.base.thresholds import thresholds
 from fileindex.format.bitmap_writer import DEFAULT_BLOCK_SIZE, VERSION_1, VERSION_2
 from fileindex.format.bloom_filter import DEFAULT_FPP, DEFAULT_ITEMS, BloomSize
 from fileindex.format.bsi import BSI_VERSION
@@ -29,6 +25,10 @@ from fileindex.format.range_bitmap_writer import RANGE_BITMAP_VERSION as RANGE_V
 from fileindex.format.range_bitmap_writer import default_chunk_size
 from fileindex.format.row_blocks import RowBlocksReader
 from fileindex.keys.fixed import key_width
+from paimon_base.errors import CorruptIndex
+from paimon_base.memory_size import parse_memory_size
+from paimon_base.thresholds import thresholds
+from sparkexpr.values.column_type import STRINGS, ColumnType
 
 _EMPTY_FOR_NULLS = "range-bitmap"
 

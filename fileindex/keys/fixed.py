@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from fileindex.base.arrays import Int64s, numpy_array
-from fileindex.base.column_type import FLOATS, STRINGS, TIMESTAMPS, ColumnType, Kind, Plain
-from fileindex.base.float_order import sortable_bits
-from fileindex.base.plain_value import literal_array
+from sparkexpr.values.arrays import Int64s, numpy_array
+from sparkexpr.values.column_type import FLOATS, STRINGS, TIMESTAMPS, ColumnType, Kind, Plain
+from sparkexpr.values.float_order import sortable_bits
+from sparkexpr.values.plain_value import literal_array
 
 _WIDTHS: dict[Kind, int] = {
     Kind.BOOLEAN: 1,

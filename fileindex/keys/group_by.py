@@ -12,12 +12,12 @@ from typing import Any, TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from fileindex.base.arrays import Int64s, UInt32s
-from fileindex.base.column_type import STRINGS, ColumnType
-from fileindex.base.lazy import cached_property
-from fileindex.base.thresholds import thresholds
 from fileindex.keys.fixed import to_keys
 from fileindex.keys.text_sort import rank_texts, take_texts
+from paimon_base.lazy import cached_property
+from paimon_base.thresholds import thresholds
+from sparkexpr.values.arrays import Int64s, UInt32s
+from sparkexpr.values.column_type import STRINGS, ColumnType
 
 _Longs: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]
 _Codes: TypeAlias = np.ndarray[Any, np.dtype[np.uint32]]

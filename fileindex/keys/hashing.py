@@ -12,10 +12,10 @@ import numpy as np
 import pyarrow as pa
 import xxhash
 
-from fileindex.base.arrays import numpy_array
-from fileindex.base.column_type import BINARIES, STRINGS, TIMESTAMPS, ColumnType, Kind
-from fileindex.base.thresholds import thresholds
 from fileindex.keys.fixed import convert_keys
+from paimon_base.thresholds import thresholds
+from sparkexpr.values.arrays import numpy_array
+from sparkexpr.values.column_type import BINARIES, STRINGS, TIMESTAMPS, ColumnType, Kind
 
 _Words: TypeAlias = np.ndarray[Any, np.dtype[np.uint64]]
 _Longs: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]

@@ -12,10 +12,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fileindex.base.column_type import STRINGS, ColumnType
 from fileindex.keys.fixed import convert_keys, key_dtype
 from fileindex.keys.hashing import text_buffers
 from fileindex.keys.text_sort import common_length
+from sparkexpr.values.column_type import STRINGS, ColumnType
 
 _Ints: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]
 

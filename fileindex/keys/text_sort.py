@@ -11,8 +11,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fileindex.base.thresholds import thresholds
 from fileindex.keys.hashing import text_buffers
+from paimon_base.thresholds import thresholds
 
 _Longs: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]
 _Words: TypeAlias = np.ndarray[Any, np.dtype[np.uint64]]

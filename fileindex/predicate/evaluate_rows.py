@@ -15,14 +15,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fileindex.base.arrays import arrow_array, numpy_array
-from fileindex.base.column_type import FLOATS, STRINGS, ColumnType, Kind, Plain
-from fileindex.base.errors import FilterFailed, InvalidFilter, UnknownColumn
-from fileindex.base.plain_value import canonical_array, fixed_array, literal_array, to_scalar
-from fileindex.expression.compute import compute
-from fileindex.expression.nested import column_part
-from fileindex.expression.tree import ColumnValue, column_values
 from fileindex.predicate.tree import And, ColumnRef, Compare, ComputedPredicate, In, IsNull, Leaf, Op, Or, Predicate, StartsWith, derive
+from paimon_base.errors import FilterFailed, InvalidFilter, UnknownColumn
+from sparkexpr.expression.compute import compute
+from sparkexpr.expression.nested import column_part
+from sparkexpr.expression.tree import ColumnValue, column_values
+from sparkexpr.values.arrays import arrow_array, numpy_array
+from sparkexpr.values.column_type import FLOATS, STRINGS, ColumnType, Kind, Plain
+from sparkexpr.values.plain_value import canonical_array, fixed_array, literal_array, to_scalar
 
 _BOOLEANS = arrow_array(np.array([False, True]))
 _KERNELS = {Op.EQ: pc.equal, Op.NE: pc.not_equal, Op.LT: pc.less, Op.LE: pc.less_equal, Op.GT: pc.greater, Op.GE: pc.greater_equal}

@@ -1,7 +1,7 @@
 """JSON form of predicate trees.
 
 It carries a bound filter to another process without pickle. A node is an object with one member, named by its kind.
-The member's value is an object or a list with a fixed set of members. Literals are exact (``fileindex.base.plain_json``).
+The member's value is an object or a list with a fixed set of members. Literals are exact (``sparkexpr.values.plain_json``).
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ import json
 from collections.abc import Callable
 from typing import Any, NoReturn, TypeAlias
 
-from fileindex.base.column_type import Kind, Plain
-from fileindex.base.errors import InvalidFilter
-from fileindex.base.plain_json import plain_from_json, plain_to_json
-from fileindex.expression.json import expression_from_json, expression_to_json
 from fileindex.predicate.tree import And, ColumnRef, Compare, ComputedPredicate, In, IsNull, Op, Or, Predicate, StartsWith
+from paimon_base.errors import InvalidFilter
+from sparkexpr.expression.json import expression_from_json, expression_to_json
+from sparkexpr.values.column_type import Kind, Plain
+from sparkexpr.values.plain_json import plain_from_json, plain_to_json
 
 MAX_DEPTH = 100
 

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TypeAlias
 
-from fileindex.base.column_type import STRINGS
-from fileindex.expression import java_regex
-from fileindex.expression.text import like_parts
-from fileindex.expression.tree import ColumnValue, Expression, FunctionCall, LiteralValue
 from fileindex.predicate.tree import ColumnRef, ComputedPredicate
+from sparkexpr.expression import java_regex
+from sparkexpr.expression.text import like_parts
+from sparkexpr.expression.tree import ColumnValue, Expression, FunctionCall, LiteralValue
+from sparkexpr.values.column_type import STRINGS
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +56,8 @@ def required_texts(predicate: ComputedPredicate) -> Requirement | None:
 
     None: nothing is known.
 
-    >>> from fileindex.expression.functions import call
-    >>> from fileindex.expression.types import BOOLEAN_TYPE, TEXT_TYPE
+    >>> from sparkexpr.expression.functions import call
+    >>> from sparkexpr.expression.types import BOOLEAN_TYPE, TEXT_TYPE
     >>> column = ColumnValue("s", None, TEXT_TYPE)
     >>> required_texts(ComputedPredicate(call("rlike", [column, LiteralValue("(cat|dog)s? .*food", TEXT_TYPE)]))).children[0]
     Contains(column=ColumnRef(name='s', key=None), texts=(b' ', b'food'))

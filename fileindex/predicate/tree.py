@@ -14,8 +14,8 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, TypeAlias, TypeVar
 
-from fileindex.base.column_type import Plain
-from fileindex.expression.tree import Expression, column_values
+from sparkexpr.expression.tree import Expression, column_values
+from sparkexpr.values.column_type import Plain
 
 _Form = TypeVar("_Form")
 

@@ -6,9 +6,9 @@ A literal beyond INT decides the comparison for every value, so the rewritten fi
 
 from __future__ import annotations
 
-from fileindex.base.column_type import INTEGERS, ColumnType, Kind, Plain
-from fileindex.base.plain_value import is_plain
 from fileindex.predicate.tree import FALSE, Compare, In, IsNull, Leaf, Op, Predicate, ValueSet, derive
+from sparkexpr.values.column_type import INTEGERS, ColumnType, Kind, Plain
+from sparkexpr.values.plain_value import is_plain
 
 
 def unwiden(leaf: Leaf, read: ColumnType, file: ColumnType) -> Predicate | None:

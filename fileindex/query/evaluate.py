@@ -8,9 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 
-from fileindex.base.column_type import ColumnType, Plain
-from fileindex.base.plain_value import is_plain
-from fileindex.base.thresholds import thresholds
 from fileindex.format.container import NGRAMS, ContainerEntry, ContainerReader
 from fileindex.format.ngram_filter import NgramFilterReader
 from fileindex.format.registry import INDEX_TYPES, IndexReader
@@ -20,6 +17,9 @@ from fileindex.predicate.tree import And, Compare, ComputedPredicate, In, IsNull
 from fileindex.query.metrics import IndexMetrics
 from fileindex.query.reader import MAX_ROWS, FileIndexes
 from fileindex.rowset.result import REMAIN, SKIP, FileIndexResult
+from paimon_base.thresholds import thresholds
+from sparkexpr.values.column_type import ColumnType, Plain
+from sparkexpr.values.plain_value import is_plain
 
 
 def evaluate(

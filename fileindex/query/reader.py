@@ -10,14 +10,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
-from fileindex.base.column_type import ColumnType
-from fileindex.base.errors import CorruptIndex, PaimonError
 from fileindex.format.container import OWN_SUFFIXES, ContainerEntry, ContainerReader
 from fileindex.format.registry import STORED_TYPES, IndexReader
 from fileindex.predicate.evaluate_rows import type_of
 from fileindex.predicate.tree import ColumnRef
 from fileindex.query.metrics import IndexMetrics
 from fileindex.rowset.result import REMAIN, FileIndexResult, RowSet
+from paimon_base.errors import CorruptIndex, PaimonError
+from sparkexpr.values.column_type import ColumnType
 
 T = TypeVar("T")
 

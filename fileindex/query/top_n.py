@@ -10,7 +10,6 @@ from collections.abc import Mapping
 
 from pyroaring import BitMap
 
-from fileindex.base.column_type import ColumnType
 from fileindex.format.bsi import BsiReader, NumberSummary
 from fileindex.format.container import ContainerReader
 from fileindex.format.range_bitmap_reader import RangeBitmapReader
@@ -19,6 +18,7 @@ from fileindex.predicate.tree import ColumnRef
 from fileindex.query.metrics import IndexMetrics
 from fileindex.query.reader import MAX_ROWS, FileIndexes
 from fileindex.rowset.result import REMAIN, SKIP, FileIndexResult, RowSet
+from sparkexpr.values.column_type import ColumnType
 
 RANGE_BITMAP = "range-bitmap"
 BSI = "bsi"

@@ -8,8 +8,6 @@ from typing import Any
 import pyarrow as pa
 from pyroaring import BitMap
 
-from fileindex.base.column_type import ColumnType
-from fileindex.base.thresholds import thresholds
 from fileindex.format.bitmap_reader import BitmapReader
 from fileindex.format.container import ContainerReader
 from fileindex.format.registry import IndexReader
@@ -17,6 +15,8 @@ from fileindex.keys.fixed import is_lossy
 from fileindex.predicate.tree import ColumnRef
 from fileindex.query.metrics import IndexMetrics
 from fileindex.query.reader import MAX_ROWS, FileIndexes
+from paimon_base.thresholds import thresholds
+from sparkexpr.values.column_type import ColumnType
 
 BITMAP = "bitmap"
 

@@ -15,9 +15,9 @@ from typing import Any, TypeAlias
 import numpy as np
 from pyroaring import BitMap
 
-from fileindex.base.arrays import Mask, UInt32s
-from fileindex.base.errors import CorruptIndex
-from fileindex.base.thresholds import thresholds
+from paimon_base.errors import CorruptIndex
+from paimon_base.thresholds import thresholds
+from sparkexpr.values.arrays import Mask, UInt32s
 
 _Longs: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]
 _Bytes: TypeAlias = np.ndarray[Any, np.dtype[np.uint8]]

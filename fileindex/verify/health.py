@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from fileindex.base.column_type import ColumnType
 from fileindex.build.advice import SMALL, nearly_all_differ
 from fileindex.format.bloom_filter import BloomFilterReader
 from fileindex.format.container import Payload
 from fileindex.format.ngram_filter import NgramFilterReader
 from fileindex.format.registry import STORED_TYPES
+from sparkexpr.values.column_type import ColumnType
 
 OVERFULL = 0.5
 """False positive rate above which a bloom filter is hardly useful."""

@@ -14,13 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyroaring import BitMap
 
-from fileindex.base.column_type import ColumnType
-from fileindex.base.errors import PaimonError
-from fileindex.base.plain_value import from_scalar, plain_array
-from fileindex.base.thresholds import thresholds
 from fileindex.build.options import IndexSpec
 from fileindex.build.writer import FileIndexMaintainer
-from fileindex.expression.nested import column_part
 from fileindex.format.block_lines import missing_bits
 from fileindex.format.bloom_filter import BloomFilterBuilder, BloomFilterReader, BloomSize
 from fileindex.format.container import NGRAMS, ROW_BLOCKS, Payload
@@ -29,6 +24,11 @@ from fileindex.format.registry import INDEX_TYPES
 from fileindex.format.row_blocks import RowBlocksBuilder, RowBlocksReader
 from fileindex.predicate.tree import ColumnRef, Compare, IsNull, Leaf, Op
 from fileindex.rowset.result import FileIndexResult, RowSet
+from paimon_base.errors import PaimonError
+from paimon_base.thresholds import thresholds
+from sparkexpr.expression.nested import column_part
+from sparkexpr.values.column_type import ColumnType
+from sparkexpr.values.plain_value import from_scalar, plain_array
 
 BROKEN_INDEX = (PaimonError, ValueError, LookupError, TypeError, ArithmeticError, MemoryError, pa.ArrowException)
 """Errors that decoding a malformed payload may raise."""

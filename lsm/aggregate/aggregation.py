@@ -11,8 +11,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypeAlias
 
-from fileindex.base.column_type import INTEGERS, TIMESTAMPS, Kind
-from fileindex.base.lazy import cached_property
 from fileindex.predicate.tree import TRUE, ColumnRef, IsNull, Predicate, all_of
 from lsm.aggregate.names import AggregateName
 from lsm.aggregate.summary import ColumnSummary, RowSummary
@@ -25,6 +23,8 @@ from lsm.read.split import SplitRead, read_split
 from lsm.scan.file_pruner import FilePruner
 from lsm.scan.splits import DataSplit
 from manifest.store import FileStore
+from paimon_base.lazy import cached_property
+from sparkexpr.values.column_type import INTEGERS, TIMESTAMPS, Kind
 
 Unread: TypeAlias = Callable[[ReadReport], RowSummary]
 """Computes the part of an aggregation that needs data files."""

@@ -13,13 +13,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fileindex.base.arrays import numpy_array
-from fileindex.base.column_type import FLOATS, INTEGERS, WITH_PARTS, ColumnType, Kind, Plain
-from fileindex.base.float_order import extremes, spark_order_key
-from fileindex.base.plain_json import plain_from_json, plain_to_json
-from fileindex.base.plain_value import plain_array
 from lsm.aggregate.names import AggregateName
 from manifest.types.data_type import DataType
+from sparkexpr.values.arrays import numpy_array
+from sparkexpr.values.column_type import FLOATS, INTEGERS, WITH_PARTS, ColumnType, Kind, Plain
+from sparkexpr.values.float_order import extremes, spark_order_key
+from sparkexpr.values.plain_json import plain_from_json, plain_to_json
+from sparkexpr.values.plain_value import plain_array
 
 _SUMMED = INTEGERS | FLOATS | {Kind.DECIMAL}
 _UNORDERED = WITH_PARTS | {Kind.BLOB, Kind.GEOMETRY, Kind.GEOGRAPHY}

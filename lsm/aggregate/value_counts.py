@@ -11,7 +11,6 @@ from typing import Any
 
 import pyarrow as pa
 
-from fileindex.base.plain_value import literal_array
 from fileindex.predicate.evaluate_rows import type_of
 from fileindex.predicate.tree import TRUE, ColumnRef, Predicate
 from lsm.read.data_file import DataFileRead
@@ -19,6 +18,7 @@ from lsm.read.metrics import ReadReport
 from lsm.read.split import SplitRead
 from lsm.scan.splits import DataSplit
 from manifest.store import FileStore
+from sparkexpr.values.plain_value import literal_array
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,9 +7,9 @@ from contextlib import AbstractContextManager, suppress
 from types import TracebackType
 from typing import Any
 
-from fileindex.base.errors import PaimonError
 from manifest.io.errors import EncodeFailed, OutOfMemory
 from manifest.io.storage_errors import is_out_of_memory
+from paimon_base.errors import PaimonError
 
 
 class encode_errors(AbstractContextManager[None]):  # noqa: N801  # used like a function

@@ -8,9 +8,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fileindex.base.arrays import Int8s, Mask, numpy_array
 from lsm.keys.encoding import one_array
 from lsm.keys.sort import UPDATE_BEFORE, VALUE_KIND
+from sparkexpr.values.arrays import Int8s, Mask, numpy_array
 
 ROW_KIND = "_row_kind"
 """Column of row kinds, in rows written to a primary-key table and in changes read."""

@@ -18,8 +18,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fileindex.base.arrays import arrow_array
-from fileindex.base.thresholds import thresholds
+from paimon_base.thresholds import thresholds
+from sparkexpr.values.arrays import arrow_array
 
 DICTIONARY = pa.dictionary(pa.int32(), pa.string())
 """Type of texts with few distinct values, for the encoder. Without nulls, because the encoder's bounds of dictionaries with nulls are too wide."""

@@ -16,10 +16,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from fileindex.base.arrays import Int64s
-from fileindex.base.column_type import BINARIES, STRINGS, TIMESTAMPS, Kind
-from fileindex.base.lazy import cached_property
-from fileindex.base.thresholds import thresholds
 from lsm.avro.shapes import Shape, plain_schema, shape_of
 from lsm.formats.whole_groups import WholeGroupFile
 from lsm.parquet.expected_footer import ExpectedFooter, FooterMismatch
@@ -31,6 +27,10 @@ from manifest.avro.wire import SYNC_BYTES, AvroCursor, block_prefix, encode_head
 from manifest.io.file_cache import FileCache
 from manifest.io.file_io import FileIO
 from manifest.types.data_type import DataType
+from paimon_base.lazy import cached_property
+from paimon_base.thresholds import thresholds
+from sparkexpr.values.arrays import Int64s
+from sparkexpr.values.column_type import BINARIES, STRINGS, TIMESTAMPS, Kind
 
 _DECIMAL_BYTES = 16
 _SYNC = bytes(SYNC_BYTES)

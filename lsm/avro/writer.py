@@ -14,10 +14,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from fileindex.base.arrays import AnyArray, Int64s
-from fileindex.base.column_type import BINARIES, STRINGS, TIMESTAMPS, Kind
-from fileindex.base.hidden_nulls import entry_lists
-from fileindex.base.thresholds import thresholds
 from lsm.avro.shapes import Shape, shape_of
 from lsm.keys.encoding import one_array
 from lsm.parquet.write.writer import fit_to_schema
@@ -29,6 +25,10 @@ from manifest.io.file_io import FileIO
 from manifest.io.output_file import OutputFile
 from manifest.io.storage_errors import storage_errors
 from manifest.types.data_type import DataField, DataType
+from paimon_base.hidden_nulls import entry_lists
+from paimon_base.thresholds import thresholds
+from sparkexpr.values.arrays import AnyArray, Int64s
+from sparkexpr.values.column_type import BINARIES, STRINGS, TIMESTAMPS, Kind
 
 _NAME = "org.apache.paimon.avro.generated.record"
 _MILLIS, _MICROS = 3, 6

@@ -22,15 +22,15 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
-from fileindex.base.arrays import Int32s, Mask
-from fileindex.base.errors import CorruptFile, InvalidArgument
-from fileindex.base.plain_value import to_scalar
-from fileindex.base.thresholds import thresholds
 from lsm.bucket.hash import bucket_hashes
 from manifest.entry.index_manifest import HASH, IndexFile, IndexManifestEntry
 from manifest.io.paths import FileNames
 from manifest.snapshot.snapshot import Snapshot
 from manifest.store import FileStore
+from paimon_base.errors import CorruptFile, InvalidArgument
+from paimon_base.thresholds import thresholds
+from sparkexpr.values.arrays import Int32s, Mask
+from sparkexpr.values.plain_value import to_scalar
 
 UNKNOWN = -1
 _NO_HASHES: Int32s = np.empty(0, np.int32)

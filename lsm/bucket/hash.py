@@ -12,12 +12,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fileindex.base.arrays import Int32s, UInt32s
-from fileindex.base.plain_value import plain_array
-from fileindex.base.thresholds import thresholds
 from manifest.row.words import RowImages, row_images
 from manifest.schema.table_schema import TableSchema
 from manifest.types.data_type import DataType
+from paimon_base.thresholds import thresholds
+from sparkexpr.values.arrays import Int32s, UInt32s
+from sparkexpr.values.plain_value import plain_array
 
 _SEED = 42
 _WORD = 0xFFFFFFFF
@@ -32,7 +32,7 @@ def bucket_hashes(columns: Sequence[Any], types: Sequence[DataType]) -> Int32s:
     Raises:
         UnsupportedType: A column is nested.
 
-    >>> from fileindex.base.column_type import Kind
+    >>> from sparkexpr.values.column_type import Kind
     >>> bucket_hashes([pa.array([0, 1, 42], pa.int32())], [DataType(Kind.INT)]).tolist()
     [-300363099, 1465514398, 907821237]
     """

@@ -8,13 +8,13 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from fileindex.base.arrays import AnyArray, Int32s, Int64s
-from fileindex.base.column_type import Plain
-from fileindex.base.plain_value import from_scalar
-from fileindex.base.thresholds import thresholds
 from lsm.bucket.hash import bucket_hashes, bucket_ids
 from lsm.keys.encoding import one_array
 from manifest.schema.table_schema import TableSchema
+from paimon_base.thresholds import thresholds
+from sparkexpr.values.arrays import AnyArray, Int32s, Int64s
+from sparkexpr.values.column_type import Plain
+from sparkexpr.values.plain_value import from_scalar
 
 UNAWARE_BUCKET = 0
 Each: TypeAlias = Callable[[Callable[[Any], Int32s], Sequence[Any]], Iterable[Int32s]]

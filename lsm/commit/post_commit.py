@@ -15,9 +15,6 @@ from functools import partial
 from itertools import islice
 from typing import TypeAlias
 
-from fileindex.base.errors import describe_error
-from fileindex.base.log import logger_of
-from fileindex.base.thresholds import thresholds
 from lsm.write.table_write import compact_together
 from manifest.commit.attempt import remember
 from manifest.commit.conflicts import BucketId
@@ -30,6 +27,9 @@ from manifest.io.threads import map_in_threads
 from manifest.schema.table_schema import BucketMode
 from manifest.snapshot.commit_info import commit_properties
 from manifest.store import FileStore
+from paimon_base.errors import describe_error
+from paimon_base.log import logger_of
+from paimon_base.thresholds import thresholds
 
 _LOG = logger_of(__name__)
 Errors: TypeAlias = dict[BucketId, str]

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from fileindex.base.arrays import Mask
 from fileindex.predicate.tree import Predicate
 from lsm.arrow.row_kind import retracts
 from lsm.keys.encoding import one_array
@@ -25,6 +24,7 @@ from manifest.io.errors import CommitConflict, SnapshotNotFound
 from manifest.schema.table_schema import BucketMode
 from manifest.snapshot.snapshot import CommitKind
 from manifest.store import FileStore
+from sparkexpr.values.arrays import Mask
 
 
 def rebucket(

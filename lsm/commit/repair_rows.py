@@ -10,8 +10,6 @@ from collections.abc import Collection, Iterator, Sequence
 
 import pyarrow as pa
 
-from fileindex.base.errors import CorruptFile, PaimonError
-from fileindex.base.log import logger_of
 from lsm.read.split import read_split
 from lsm.scan.planner import ScanPlanner
 from lsm.scan.table_statistics import collect_statistics
@@ -29,6 +27,8 @@ from manifest.snapshot.commit_info import commit_properties
 from manifest.snapshot.snapshot import CommitKind, Snapshot
 from manifest.stats.table_stats import Statistics
 from manifest.store import FileStore
+from paimon_base.errors import CorruptFile, PaimonError
+from paimon_base.log import logger_of
 
 _LOG = logger_of(__name__)
 

@@ -11,8 +11,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from fileindex.base.arrays import Mask
-from fileindex.base.lazy import cached_property
 from lsm.arrow.row_kind import drop_retracts
 from lsm.data_files.rolling import RollingFileWriter, discard_files, key_value_writer
 from lsm.data_files.writer import FileTarget
@@ -23,6 +21,8 @@ from lsm.merge.merge_iterator import MergeRound
 from lsm.merge.row_diff import row_diff
 from manifest.entry.data_file import DataFileMeta, FileSource
 from manifest.schema.table_schema import TableSchema
+from paimon_base.lazy import cached_property
+from sparkexpr.values.arrays import Mask
 
 _Mask = Mask
 _DEFAULT_PREFIX = "changelog-"

@@ -19,8 +19,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from fileindex.base.arrays import Int64s, UInt64s
-from fileindex.base.thresholds import thresholds
 from lsm.compaction.task import CompactTaskResult
 from lsm.data_files.rolling import row_writer
 from lsm.data_files.spill import SpillSpace
@@ -39,6 +37,8 @@ from manifest.options.core_options import CoreOptions
 from manifest.schema.clustering import CurveName, clustering_strategy
 from manifest.schema.table_schema import BucketMode
 from manifest.store import FileStore
+from paimon_base.thresholds import thresholds
+from sparkexpr.values.arrays import Int64s, UInt64s
 
 _CURVE, _ROW = "_CURVE_KEY", "_ROW_NUMBER"
 _KEY_BITS = 64

@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from fileindex.base.column_type import Kind
 from fileindex.predicate.tree import TRUE
 from lsm.compaction.small_files import SmallFilePolicy
 from lsm.compaction.task import CompactTaskResult
@@ -20,6 +19,7 @@ from lsm.read.split import SplitRead
 from lsm.scan.splits import DataSplit
 from manifest.entry.data_file import DataFileMeta, FileSource
 from manifest.entry.row_ranges import range_groups
+from sparkexpr.values.column_type import Kind
 
 RangeGroup = tuple[DataFileMeta, ...]
 """Files with columns of the same rows, newest first."""

@@ -17,8 +17,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from fileindex.base.arrays import Int64s
-from fileindex.base.lazy import cached_property
 from fileindex.rowset.roaring import bitmap_to_rows
 from lsm.compaction.record_expiry import RecordExpiry
 from lsm.compaction.task import ChangeObserver, MergeTreeRewriter, Rewrite, by_age, observe_rounds
@@ -34,6 +32,8 @@ from lsm.read.data_file import DataFileRead
 from lsm.read.full_scan import batch_bytes_of, row_columns
 from manifest.entry.data_file import DataFileMeta
 from manifest.store import FileStore
+from paimon_base.lazy import cached_property
+from sparkexpr.values.arrays import Int64s
 
 _FILE, _POSITION = "_FILE", "_POSITION"
 

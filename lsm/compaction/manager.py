@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
-from fileindex.base.log import logger_of
 from lsm.compaction.task import CompactTaskResult, MergeTreeCompactTask, Rewriter
 from lsm.levels.sorted_runs import KeyOf, LevelRun, Levels
 from lsm.levels.universal import (
@@ -22,6 +21,7 @@ from lsm.levels.universal import (
 )
 from manifest.entry.data_file import DataFileMeta, wall_clock_millis
 from manifest.schema.table_kind import TableKind
+from paimon_base.log import logger_of
 
 if TYPE_CHECKING:
     from lsm.compaction.delete_retention import DeleteRetention

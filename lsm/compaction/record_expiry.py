@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from fileindex.base.arrays import Int64s, Mask
-from fileindex.base.column_type import TIMESTAMPS, ColumnType, Kind
-from fileindex.base.lazy import LazyModule, cached_property
 from fileindex.predicate.tree import ColumnRef, IsNull
 from lsm.keys.encoding import one_array
 from manifest.entry.data_file import DataFileMeta
 from manifest.io.errors import UnsupportedTable
 from manifest.schema.partition_time import EXPIRE_TIME, TIME_FIELD, expiry_problem
 from manifest.store import FileStore
+from paimon_base.lazy import LazyModule, cached_property
+from sparkexpr.values.arrays import Int64s, Mask
+from sparkexpr.values.column_type import TIMESTAMPS, ColumnType, Kind
 
 if TYPE_CHECKING:
     from lsm.scan import file_pruner

@@ -11,7 +11,6 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
-from fileindex.base.lazy import cached_property
 from lsm.compaction.delete_retention import DeleteRetention, drop_deletes
 from lsm.data_files.rolling import discard_files, key_value_writer
 from lsm.data_files.writer import FileTarget
@@ -21,6 +20,7 @@ from lsm.merge.function import MergeFunction, combines_versions, with_level, wit
 from lsm.merge.merge_iterator import MergeRound, merge_runs
 from lsm.read.full_scan import batch_bytes_of, every_row, file_rows, runs_that_count
 from manifest.entry.data_file import DataFileMeta, FileSource
+from paimon_base.lazy import cached_property
 
 if TYPE_CHECKING:
     from lsm.compaction.record_expiry import RecordExpiry

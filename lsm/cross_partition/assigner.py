@@ -14,9 +14,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fileindex.base.arrays import Int8s, Int32s, Int64s, Mask
-from fileindex.base.column_type import Plain
-from fileindex.base.plain_value import literal_array
 from lsm.bucket.dynamic import BucketOwnership, BucketRoom
 from lsm.bucket.router import BucketRows, group_by_bucket, row_partitions
 from lsm.cross_partition.key_locations import NOT_FOUND, KeyLocations, ReadEach, locate_keys, name_key
@@ -28,6 +25,9 @@ from manifest.io.errors import UnmergeableRows
 from manifest.schema.table_schema import TableSchema
 from manifest.snapshot.snapshot import Snapshot
 from manifest.store import FileStore
+from sparkexpr.values.arrays import Int8s, Int32s, Int64s, Mask
+from sparkexpr.values.column_type import Plain
+from sparkexpr.values.plain_value import literal_array
 
 KeysOf = Callable[[tuple[Plain, ...]], dict[int, int]]
 """Returns the approximate number of keys in each bucket of a partition."""

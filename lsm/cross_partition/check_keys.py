@@ -8,7 +8,6 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from fileindex.base.errors import CorruptFile
 from lsm.cross_partition.key_locations import EVERY_ROW, name_key
 from lsm.cross_partition.staged_rows import StagedRows
 from lsm.data_files.spill import SpillDirectory, SpillSpace
@@ -20,6 +19,7 @@ from manifest.fsck.problem import Findings, Origin, ProblemKind
 from manifest.io.errors import SnapshotExpired
 from manifest.schema.table_schema import BucketMode
 from manifest.store import FileStore
+from paimon_base.errors import CorruptFile
 
 _PARTITION = "_PARTITION"
 

@@ -12,8 +12,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fileindex.base.arrays import Int32s, Int64s
-from fileindex.base.thresholds import thresholds
 from lsm.keys.key_set import KeySet, key_filter
 from lsm.read.split import read_split
 from lsm.scan.planner import ScanPlanner
@@ -22,6 +20,8 @@ from manifest.io.errors import UnmergeableRows
 from manifest.options.core_options import OWN_BRANCH
 from manifest.snapshot.snapshot import Snapshot
 from manifest.store import FileStore
+from paimon_base.thresholds import thresholds
+from sparkexpr.values.arrays import Int32s, Int64s
 
 NOT_FOUND = -1
 EVERY_ROW = {"deletion-vectors.merge-on-read": "true", **OWN_BRANCH}

@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from fileindex.base.arrays import Int8s, UInt32s
 from lsm.bucket.hash import bucket_hashes
 from lsm.data_files.spill import SpillFile, SpillSpace
 from lsm.keys.sort import VALUE_KIND
 from lsm.write_buffer.source import concat_kinds
 from manifest.schema.table_schema import TableSchema
+from sparkexpr.values.arrays import Int8s, UInt32s
 
 _BITS = 4
 _LEVELS = 7

@@ -10,14 +10,14 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
-from fileindex.base.column_type import Kind
-from fileindex.base.thresholds import thresholds
 from lsm.data_files.spill import batch_rows
 from lsm.data_files.writer import DataFileWriter, FileTarget, KeyValueDataFileWriter, RowDataFileWriter, RowNumbers
 from lsm.formats.blob import BlobFileWriter
 from manifest.entry.data_file import BLOB_FORMAT, DataFileMeta, FileSource, wall_clock_millis
 from manifest.io.file_io import FileIO
 from manifest.io.progress import IGNORE_PROGRESS, ProgressListener
+from paimon_base.thresholds import thresholds
+from sparkexpr.values.column_type import Kind
 
 _NO_LIMIT = 2**63 - 1
 

@@ -19,11 +19,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from fileindex.base.errors import CorruptFile, PaimonError
-from fileindex.base.process import in_this_process
-from fileindex.base.thresholds import thresholds
 from manifest.io.errors import OutOfMemory, StorageError
 from manifest.io.storage_errors import storage_errors
+from paimon_base.errors import CorruptFile, PaimonError
+from paimon_base.process import in_this_process
+from paimon_base.thresholds import thresholds
 
 
 @dataclass(frozen=True, slots=True)

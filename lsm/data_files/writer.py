@@ -14,10 +14,6 @@ from typing import TYPE_CHECKING, Any, Protocol
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fileindex.base.lazy import LazyModule, cached_property
-from fileindex.base.log import logger_of
-from fileindex.base.plain_value import from_scalar
-from fileindex.base.thresholds import thresholds
 from fileindex.build.options import FileIndexOptions
 from fileindex.build.writer import DataFileIndexWriter
 from fileindex.format.container import container_size, worth_storing, write_index_container
@@ -33,6 +29,10 @@ from manifest.row.binary_row import encode_row
 from manifest.stats.collector import StatsCollector
 from manifest.store import FileStore
 from manifest.types.data_type import DataField
+from paimon_base.lazy import LazyModule, cached_property
+from paimon_base.log import logger_of
+from paimon_base.thresholds import thresholds
+from sparkexpr.values.plain_value import from_scalar
 
 if TYPE_CHECKING:
     from lsm.avro import writer as avro

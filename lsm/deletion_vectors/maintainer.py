@@ -10,12 +10,12 @@ from dataclasses import dataclass
 
 from pyroaring import BitMap
 
-from fileindex.base.arrays import UInt32s
 from fileindex.rowset.roaring import rows_to_bitmap
 from lsm.deletion_vectors.reader import DeletionFile, dead_rows
 from lsm.deletion_vectors.writer import DeletionVectorWriter
 from manifest.commit.index_change import IndexChange
 from manifest.entry.index_manifest import DELETION_VECTORS, IndexManifestEntry
+from sparkexpr.values.arrays import UInt32s
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,10 +11,10 @@ from dataclasses import dataclass, field, replace
 
 from pyroaring import BitMap
 
-from fileindex.base.errors import CorruptFile, CorruptIndex
 from fileindex.rowset.roaring import deserialize
 from manifest.io.errors import UnsupportedTable
 from manifest.io.file_io import FileIO
+from paimon_base.errors import CorruptFile, CorruptIndex
 
 VECTOR_FILE_VERSION = 1
 _SIZE_BYTES = 4

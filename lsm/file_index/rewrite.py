@@ -12,7 +12,6 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Self
 
-from fileindex.base.errors import PaimonError
 from fileindex.build.options import FileIndexOptions, IndexSpec
 from fileindex.build.writer import DataFileIndexWriter
 from fileindex.format.container import ROW_BLOCKS, ContainerEntry, StoredIndex, container_size, worth_storing, write_index_container
@@ -29,6 +28,7 @@ from manifest.commit.message import CommitMessage
 from manifest.entry.data_file import DataFileMeta, ManifestEntry
 from manifest.schema.table_schema import TableSchema
 from manifest.store import FileStore
+from paimon_base.errors import PaimonError
 
 _BLOOM = "bloom-filter"
 

@@ -15,13 +15,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from fileindex.base.arrays import Int64s
-from fileindex.base.errors import CorruptFile
-from fileindex.base.thresholds import thresholds
 from manifest.entry.data_file import DataFileMeta
 from manifest.io.file_io import FileIO
 from manifest.io.output_file import OutputFile
 from manifest.io.storage_errors import storage_errors
+from paimon_base.errors import CorruptFile
+from paimon_base.thresholds import thresholds
+from sparkexpr.values.arrays import Int64s
 
 _MAGIC = struct.pack("<i", 1481511375)
 _VERSION = 1

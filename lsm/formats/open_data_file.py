@@ -6,12 +6,12 @@ from collections.abc import Collection, Iterator, Sequence
 from types import TracebackType
 from typing import Any, Protocol, Self
 
-from fileindex.base.column_type import Plain
 from lsm.parquet.footer import RowGroup
 from lsm.parquet.row_group_pages import GroupPages
 from manifest.entry.bounds import BoundsColumn
 from manifest.stats.column_stats import ColumnBounds
 from manifest.types.data_type import DataType
+from sparkexpr.values.column_type import Plain
 
 
 class OpenDataFile(Protocol):

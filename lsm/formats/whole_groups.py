@@ -11,16 +11,16 @@ from contextlib import AbstractContextManager
 from types import TracebackType
 from typing import Any, Self
 
-from fileindex.base.column_type import Plain
-from fileindex.base.errors import CorruptFile
-from fileindex.base.lazy import cached_property
-from fileindex.base.thresholds import thresholds
 from lsm.parquet.footer import RowGroup
 from lsm.parquet.reader import decoding, rows_only
 from lsm.parquet.row_group_pages import GroupPages
 from manifest.io.file_io import FileIO
 from manifest.stats.column_stats import ColumnBounds
 from manifest.types.data_type import DataType
+from paimon_base.errors import CorruptFile
+from paimon_base.lazy import cached_property
+from paimon_base.thresholds import thresholds
+from sparkexpr.values.column_type import Plain
 
 
 class WholeGroupFile(ABC):

@@ -11,9 +11,6 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from fileindex.base.arrays import Int32s
-from fileindex.base.errors import CorruptFile
-from fileindex.base.thresholds import thresholds
 from lsm.bucket.dynamic import read_hashes
 from lsm.fsck.data_file import CheckedDataFile
 from lsm.fsck.indexes import check_index_file
@@ -23,6 +20,9 @@ from manifest.fsck.problem import Findings
 from manifest.fsck.unit import DataUnit, Unit, is_whole
 from manifest.fsck.walk import branch_store
 from manifest.store import FileStore
+from paimon_base.errors import CorruptFile
+from paimon_base.thresholds import thresholds
+from sparkexpr.values.arrays import Int32s
 
 
 @dataclass

@@ -16,11 +16,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fileindex.base.arrays import Int32s, Mask
-from fileindex.base.column_type import FLOATS, ColumnType, Kind, Plain
-from fileindex.base.errors import CorruptFile
-from fileindex.base.lazy import cached_property
-from fileindex.base.plain_value import from_scalar, plain_array
 from fileindex.predicate.tree import TRUE
 from lsm.arrow.row_kind import retracts
 from lsm.bucket.hash import bucket_hashes, bucket_ids
@@ -46,6 +41,11 @@ from manifest.schema.table_schema import TableSchema
 from manifest.stats.column_stats import ColumnBounds, PartitionType, decode_bounds
 from manifest.store import FileStore
 from manifest.types.data_type import DataType
+from paimon_base.errors import CorruptFile
+from paimon_base.lazy import cached_property
+from sparkexpr.values.arrays import Int32s, Mask
+from sparkexpr.values.column_type import FLOATS, ColumnType, Kind, Plain
+from sparkexpr.values.plain_value import from_scalar, plain_array
 
 _BUCKET_FUNCTIONS = frozenset({"default", "mod"})
 _KINDS = 4

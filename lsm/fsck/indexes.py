@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from fileindex.base.errors import CorruptFile, PaimonError
 from fileindex.build.options import parse_column
 from fileindex.format.container import ContainerEntry, ContainerReader
 from fileindex.format.registry import STORED_TYPES
@@ -27,6 +26,7 @@ from manifest.fsck.unit import DataUnit, IndexUnit, place_of
 from manifest.io.errors import UnsupportedTable
 from manifest.schema.table_schema import TableSchema
 from manifest.store import FileStore
+from paimon_base.errors import CorruptFile, PaimonError
 
 
 @dataclass

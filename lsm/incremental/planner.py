@@ -15,7 +15,6 @@ from typing import TypeAlias
 import numpy as np
 from pydantic import TypeAdapter
 
-from fileindex.base.errors import InvalidArgument
 from fileindex.predicate.projection import only_columns
 from fileindex.predicate.tree import FALSE, TRUE, Predicate
 from fileindex.query.metrics import IndexMetrics
@@ -32,6 +31,7 @@ from manifest.io.errors import SnapshotExpired, SnapshotNotFound, UnsupportedTab
 from manifest.schema.table_schema import BucketMode
 from manifest.snapshot.snapshot import CommitKind, Snapshot, SnapshotKey
 from manifest.store import FileStore
+from paimon_base.errors import InvalidArgument
 
 _Bucket: TypeAlias = tuple[bytes, int]
 

@@ -15,9 +15,6 @@ from enum import StrEnum
 
 import numpy as np
 
-from fileindex.base.arrays import Indices, Int64s
-from fileindex.base.errors import InvalidArgument
-from fileindex.base.lazy import cached_property
 from fileindex.predicate.tree import TRUE, Predicate
 from lsm.incremental.planner import Additions, IncrementalMode, IncrementalPlanner, Piece
 from lsm.scan.file_pruner import check_rows_only
@@ -30,6 +27,9 @@ from manifest.io.errors import SnapshotExpired, SnapshotNotFound, UnsupportedTab
 from manifest.snapshot.commit_info import FAST_FORWARD, OPERATION, RESTORE
 from manifest.snapshot.snapshot import CommitKind, Snapshot, SnapshotKey
 from manifest.store import FileStore
+from paimon_base.errors import InvalidArgument
+from paimon_base.lazy import cached_property
+from sparkexpr.values.arrays import Indices, Int64s
 
 
 @dataclass(frozen=True)

@@ -14,9 +14,9 @@ from typing import Any, TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from fileindex.base.arrays import AnyArray, Int64s, Mask, UInt64s, numpy_array
-from fileindex.base.errors import UnsupportedType
-from fileindex.base.float_order import total_order
+from paimon_base.errors import UnsupportedType
+from sparkexpr.values.arrays import AnyArray, Int64s, Mask, UInt64s, numpy_array
+from sparkexpr.values.float_order import total_order
 
 WordOf: TypeAlias = Callable[[Int64s | None], UInt64s]
 

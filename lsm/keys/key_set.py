@@ -10,13 +10,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fileindex.base.arrays import Int64s, Mask, UInt64s
-from fileindex.base.column_type import FLOATS
-from fileindex.base.lazy import cached_property
-from fileindex.base.plain_value import plain_array, plain_values
 from fileindex.predicate.tree import TRUE, ColumnRef, Compare, In, Op, Predicate, all_of
 from lsm.keys.encoding import WordColumn, WordOf, is_variable, one_array
 from manifest.schema.table_schema import TableSchema
+from paimon_base.lazy import cached_property
+from sparkexpr.values.arrays import Int64s, Mask, UInt64s
+from sparkexpr.values.column_type import FLOATS
+from sparkexpr.values.plain_value import plain_array, plain_values
 
 _Form = TypeVar("_Form")
 

@@ -13,13 +13,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fileindex.base.arrays import UInt64s, arrow_array
-from fileindex.base.column_type import FLOATS, INTEGERS, STRINGS, TIMESTAMPS, ColumnType, Kind
-from fileindex.base.plain_value import fixed_array, from_scalar
-from fileindex.base.thresholds import thresholds
 from fileindex.predicate.tree import FALSE, TRUE, ColumnRef, Compare, IsNull, Op, Predicate, any_of
 from lsm.keys.encoding import WordColumn, one_array
 from lsm.keys.sort import SortColumn, sort_rows
+from paimon_base.thresholds import thresholds
+from sparkexpr.values.arrays import UInt64s, arrow_array
+from sparkexpr.values.column_type import FLOATS, INTEGERS, STRINGS, TIMESTAMPS, ColumnType, Kind
+from sparkexpr.values.plain_value import fixed_array, from_scalar
 
 _BOUNDED = frozenset(INTEGERS | FLOATS | STRINGS | TIMESTAMPS | {Kind.DATE, Kind.TIME, Kind.DECIMAL})
 """Kinds ordered like their literals, so that the last row can become a filter."""

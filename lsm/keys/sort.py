@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from fileindex.base.arrays import Int64s, Mask, UInt64s
 from lsm.keys.encoding import WordColumn, WordOf
+from sparkexpr.values.arrays import Int64s, Mask, UInt64s
 
 SEQUENCE_NUMBER = "_SEQUENCE_NUMBER"
 VALUE_KIND = "_VALUE_KIND"

@@ -13,11 +13,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fileindex.base.arrays import AnyArray, Indices, Int64s, arrow_array, numpy_array
-from fileindex.base.column_type import BINARIES, FLOATS, STRINGS
-from fileindex.base.plain_value import plain_array, plain_values
 from lsm.keys.encoding import WordColumn, WordOf, is_variable, one_array
 from manifest.types.data_type import DataType
+from sparkexpr.values.arrays import AnyArray, Indices, Int64s, arrow_array, numpy_array
+from sparkexpr.values.column_type import BINARIES, FLOATS, STRINGS
+from sparkexpr.values.plain_value import plain_array, plain_values
 
 Layout: TypeAlias = tuple[int, ...]
 """Words of each key column. Those of a text or binary column end with its length."""

@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-from fileindex.base.errors import CorruptFile
 from manifest.entry.data_file import DataFileMeta
 from manifest.stats.column_stats import PartitionType
 from manifest.types.data_type import DataType
+from paimon_base.errors import CorruptFile
 
 KeyOf: TypeAlias = Callable[[bytes], Any]
 Section: TypeAlias = list["SortedRun"]

@@ -16,7 +16,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyroaring import BitMap
 
-from fileindex.base.arrays import Int64s, Mask
 from lsm.keys.encoding import WordColumn, one_array
 from lsm.keys.sort import sort_rows
 from lsm.merge.agg_first_last import last_non_null_value
@@ -24,6 +23,7 @@ from lsm.merge.elements import Elements, codes_of, combine_codes
 from lsm.merge.version_groups import VersionHistory
 from manifest.io.errors import UnmergeableRows
 from manifest.schema.merge_options import FieldAggregate
+from sparkexpr.values.arrays import Int64s, Mask
 
 
 def listagg(history: VersionHistory, column: Any, valid: Mask, rule: FieldAggregate) -> Any:

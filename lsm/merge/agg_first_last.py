@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from fileindex.base.arrays import Int64s, Mask
 from lsm.merge.version_groups import Best, VersionHistory
+from sparkexpr.values.arrays import Int64s, Mask
 
 
 def last_value(history: VersionHistory) -> Int64s:

@@ -16,11 +16,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from fileindex.base.arrays import AnyArray, Int64s, Mask, UInt64s
-from fileindex.base.thresholds import thresholds
 from lsm.keys.encoding import one_array
 from lsm.merge.version_groups import VersionHistory
 from manifest.io.errors import UnmergeableRows
+from paimon_base.thresholds import thresholds
+from sparkexpr.values.arrays import AnyArray, Int64s, Mask, UInt64s
 
 _Numbers = AnyArray
 _Step = Callable[[_Numbers, _Numbers, Mask], _Numbers]

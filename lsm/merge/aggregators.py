@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from fileindex.base.arrays import Mask
 from lsm.keys.encoding import one_array
 from lsm.merge import agg_collect as nested
 from lsm.merge import agg_collect as tables
@@ -25,6 +24,7 @@ from lsm.merge.version_groups import GroupFold, VersionHistory
 from manifest.io.errors import UnmergeableRows, UnsupportedTable
 from manifest.options.aggregate_functions import FUNCTIONS, SKETCH_LIBRARY, SKETCHES_MISSING
 from manifest.schema.merge_options import FieldAggregate
+from sparkexpr.values.arrays import Mask
 
 _PICKS = frozenset({"last_value", "first_value", "last_non_null_value", "first_non_null_value", "max", "bool_or", "min", "bool_and"})
 """Functions whose results are positions of versions."""

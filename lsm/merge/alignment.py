@@ -14,9 +14,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from fileindex.base.arrays import UInt64s
 from lsm.keys.encoding import fixed_words, is_variable, one_array
 from lsm.keys.sort import SortKey
+from sparkexpr.values.arrays import UInt64s
 
 _Key = tuple[Any, ...]
 

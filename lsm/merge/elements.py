@@ -9,11 +9,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fileindex.base.arrays import Int64s, Mask
-from fileindex.base.hidden_nulls import entry_lists
-from fileindex.base.lazy import cached_property
 from lsm.keys.encoding import one_array
 from lsm.merge.version_groups import VersionHistory, Versions
+from paimon_base.hidden_nulls import entry_lists
+from paimon_base.lazy import cached_property
+from sparkexpr.values.arrays import Int64s, Mask
 
 
 @dataclass(frozen=True)

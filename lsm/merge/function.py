@@ -17,15 +17,15 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 import pyarrow as pa
 
-from fileindex.base.arrays import Int8s, Int64s, Mask
-from fileindex.base.errors import UnsupportedOption
-from fileindex.base.lazy import LazyModule
 from lsm.arrow.row_kind import retracts
 from lsm.keys.encoding import one_array
 from lsm.keys.sort import DELETE, VALUE_KIND, Sorted
 from manifest.io.errors import UnmergeableRows, UnsupportedTable
 from manifest.schema.merge_options import MergeOptions
 from manifest.schema.table_schema import TableSchema
+from paimon_base.errors import UnsupportedOption
+from paimon_base.lazy import LazyModule
+from sparkexpr.values.arrays import Int8s, Int64s, Mask
 
 if TYPE_CHECKING:
     from lsm.merge import aggregation, partial_update

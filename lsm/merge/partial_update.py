@@ -16,8 +16,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from fileindex.base.arrays import Int64s, Mask
-from fileindex.base.lazy import cached_property
 from lsm.arrow.row_kind import retracts
 from lsm.keys.encoding import WordColumn
 from lsm.keys.sort import DELETE, INSERT, SEQUENCE_NUMBER, VALUE_KIND, Sorted, sort_rows
@@ -26,6 +24,8 @@ from lsm.merge.aggregators import copies_value, fold_column, retract_refusal
 from lsm.merge.version_groups import GroupFold, VersionHistory, Versions
 from manifest.io.errors import UnmergeableRows
 from manifest.schema.merge_options import FieldAggregate, SequenceGroup
+from paimon_base.lazy import cached_property
+from sparkexpr.values.arrays import Int64s, Mask
 
 _HOW = (
     "set 'ignore-delete' to drop such rows, 'partial-update.remove-record-on-delete' to let '-D' remove the row, "

@@ -22,9 +22,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fileindex.base.arrays import Int64s, Mask
 from lsm.keys.encoding import WordColumn, one_array
 from lsm.keys.sort import DELETE, INSERT, UPDATE_AFTER, UPDATE_BEFORE, VALUE_KIND, SortKey, sort_rows
+from sparkexpr.values.arrays import Int64s, Mask
 
 
 def row_diff(before: Any, after: Any, key: SortKey, *, compared: Sequence[str] | None = None) -> Any:

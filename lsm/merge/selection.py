@@ -15,12 +15,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fileindex.base.arrays import Int64s, Mask, UInt64s, arrow_array
 from lsm.arrow.row_kind import retracts
 from lsm.arrow.text_form import plain_texts
 from lsm.keys.encoding import fixed_words, is_variable, one_array
 from lsm.keys.sort import SEQUENCE_NUMBER, VALUE_KIND, Sorted, SortKey
 from lsm.merge.merge_iterator import align_versions, sort_versions
+from sparkexpr.values.arrays import Int64s, Mask, UInt64s, arrow_array
 
 _BITS = 64
 

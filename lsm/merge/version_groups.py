@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from fileindex.base.arrays import Int64s, Mask
-from fileindex.base.lazy import cached_property
 from lsm.keys.encoding import WordColumn, one_array
 from lsm.keys.sort import Sorted
+from paimon_base.lazy import cached_property
+from sparkexpr.values.arrays import Int64s, Mask
 
 
 @dataclass(frozen=True)

@@ -10,9 +10,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fileindex.base.column_type import Kind
 from lsm.orc.tail import OrcKind, OrcTail, with_parts
 from manifest.types.data_type import DataType
+from sparkexpr.values.column_type import Kind
 
 
 def without_padding(array: Any, tail: OrcTail, column: int) -> Any:

@@ -15,8 +15,6 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 import numpy as np
 import pyarrow as pa
 
-from fileindex.base.column_type import BINARIES, STRINGS, Kind
-from fileindex.base.lazy import cached_property
 from lsm.formats.whole_groups import WholeGroupFile
 from lsm.orc.chars import without_padding
 from lsm.orc.protobuf import integer
@@ -29,6 +27,8 @@ from manifest.io.file_cache import FileCache
 from manifest.io.file_io import FileIO
 from manifest.stats.column_stats import ColumnBounds
 from manifest.types.data_type import DataType
+from paimon_base.lazy import cached_property
+from sparkexpr.values.column_type import BINARIES, STRINGS, Kind
 
 _SECOND = 1_000_000_000
 _EXACT = 999_999

@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from decimal import Context
 
-from fileindex.base.column_type import Kind, Plain
 from lsm.orc.protobuf import OrcMessage, decode_zigzag, integer, messages, text
 from lsm.orc.tail import OrcKind, OrcType
 from manifest.stats.column_stats import ColumnBounds
 from manifest.types.data_type import DataType
+from sparkexpr.values.column_type import Kind, Plain
 
 _VALUES, _INTEGERS, _TEXTS, _DECIMALS, _DATES, _TIMES = 1, 2, 4, 6, 7, 9
 _WHOLE = {Kind.TINYINT: OrcKind.BYTE, Kind.SMALLINT: OrcKind.SHORT, Kind.INT: OrcKind.INT, Kind.BIGINT: OrcKind.LONG}

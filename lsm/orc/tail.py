@@ -15,13 +15,13 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 import zstandard
 
-from fileindex.base.lazy import cached_property
-from fileindex.base.thresholds import thresholds
 from lsm.orc.protobuf import OrcMessage, integer, integers, message, messages, text, texts
 from lsm.parquet.footer import RowGroup
 from lsm.parquet.page_index import ReadRange
 from manifest.avro.codecs import snappy_size
 from manifest.io.errors import UnsupportedTable
+from paimon_base.lazy import cached_property
+from paimon_base.thresholds import thresholds
 
 _NONE, _ZLIB, _SNAPPY, _LZ4, _ZSTD = 0, 1, 2, 4, 5
 _HEADER = 3

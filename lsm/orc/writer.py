@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from fileindex.base.thresholds import thresholds
 from lsm.arrow.encode_errors import encode_errors, failing_column
 from lsm.orc.chars import without_blanks
 from lsm.parquet.write.writer import fit_to_schema
@@ -21,6 +20,7 @@ from manifest.io.file_io import FileIO
 from manifest.io.output_file import OutputFile
 from manifest.io.storage_errors import storage_errors
 from manifest.types.data_type import DataField
+from paimon_base.thresholds import thresholds
 
 _CODECS = {"none": "uncompressed", "zstd": "zstd", "lz4": "lz4", "snappy": "snappy", "gzip": "zlib", "zlib": "zlib"}
 _FIRST_GUESS = 0.3

@@ -17,7 +17,6 @@ import numpy as np
 import pyarrow as pa
 import xxhash
 
-from fileindex.base.column_type import Plain
 from fileindex.predicate.tree import derive
 from lsm.parquet.fields import (
     BloomFilterHeader,
@@ -38,6 +37,7 @@ from lsm.parquet.fields import (
 from lsm.parquet.page_index import ReadRange
 from lsm.parquet.page_reader import LONGEST
 from lsm.parquet.thrift import Struct, decode_struct
+from sparkexpr.values.column_type import Plain
 
 _Encoded: TypeAlias = tuple[bytes, ...]
 _BLOCK = 32

@@ -18,8 +18,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from fileindex.base.arrays import Int64s, UInt8s
-from fileindex.base.thresholds import thresholds
 from lsm.parquet.chunk_values import decompress
 from lsm.parquet.fields import (
     ColumnMetaData,
@@ -37,6 +35,8 @@ from lsm.parquet.footer_fixup import PARQUET_MAGIC, extent, file_end, row_group
 from lsm.parquet.page_index import LAST_OF_META_HEAD, ColumnPages, RowsOfPage, TouchedPages
 from lsm.parquet.page_reader import LONGEST, take_leaves
 from lsm.parquet.thrift import BINARY, I32, I64, LIST, STRUCT, Struct, decode_struct, encode_struct, varint
+from paimon_base.thresholds import thresholds
+from sparkexpr.values.arrays import Int64s, UInt8s
 
 Code: TypeAlias = int | None
 """Number of a dictionary entry, or None for null."""

@@ -10,7 +10,6 @@ from collections.abc import Container, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from fileindex.base.column_type import BINARIES, FLOATS, STRINGS, TIMESTAMPS, Kind
 from lsm.parquet.fields import (
     ChunkStatistics,
     ColumnChunk,
@@ -39,6 +38,7 @@ from manifest.entry.data_file import DataFileMeta
 from manifest.schema.table_schema import TableSchema
 from manifest.stats.column_stats import ColumnBounds, decode_bounds
 from manifest.types.data_type import DataField, DataType
+from sparkexpr.values.column_type import BINARIES, FLOATS, STRINGS, TIMESTAMPS, Kind
 
 _PHYSICAL: dict[Kind, frozenset[int]] = {
     Kind.BOOLEAN: frozenset({PhysicalType.BOOLEAN}),

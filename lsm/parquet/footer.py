@@ -13,8 +13,6 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from fileindex.base.lazy import cached_property
-from fileindex.base.thresholds import thresholds
 from lsm.parquet.chunk_values import ChunkValues
 from lsm.parquet.expected_footer import ExpectedFooter
 from lsm.parquet.fields import ColumnChunk, ColumnMetaData, FileMetaData, RowGroupMetaData, SizeStatistics, list_of, value, value_or
@@ -27,6 +25,8 @@ from lsm.parquet.row_group_pages import DAMAGE
 from lsm.parquet.thrift import STRUCT, Struct, encode_struct
 from manifest.stats.column_stats import ColumnBounds
 from manifest.types.data_type import DataType
+from paimon_base.lazy import cached_property
+from paimon_base.thresholds import thresholds
 
 _MAGIC_AND_LENGTH = 8
 _NOTHING: tuple[int, Struct] = (STRUCT, {})

@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TypeAlias
 
-from fileindex.base.lazy import cached_property
 from lsm.parquet.fields import (
     ChunkStatistics,
     ColumnChunk,
@@ -37,6 +36,7 @@ from lsm.parquet.fields import (
 from lsm.parquet.thrift import BINARY, FALSE_FIELD, I16, I32, I64, LIST, STRUCT, TRUE_FIELD, Struct, decode_struct, encode_struct
 from manifest.io.file_cache import SHARED
 from manifest.schema.table_schema import TableSchema
+from paimon_base.lazy import cached_property
 
 MAGIC_BYTES = 4
 Extent: TypeAlias = tuple[int, int]

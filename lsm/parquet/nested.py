@@ -14,10 +14,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fileindex.base.arrays import Int64s, numpy_array
 from lsm.parquet.coded_rows import take_rows
 from lsm.parquet.page_index import ColumnPages
 from manifest.types.data_type import DataType
+from sparkexpr.values.arrays import Int64s, numpy_array
 
 _Longs = Int64s
 

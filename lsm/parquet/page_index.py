@@ -16,9 +16,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fileindex.base.arrays import Int64s, Mask, UInt8s
-from fileindex.base.lazy import cached_property
-from fileindex.base.thresholds import thresholds
 from lsm.parquet.fields import (
     ChunkStatistics,
     ColumnChunk,
@@ -44,6 +41,9 @@ from lsm.parquet.thrift import I32, STRUCT, Struct, decode_struct, encode_struct
 from manifest.entry.bounds import BoundsColumn
 from manifest.io.file_cache import FileParts
 from manifest.types.data_type import DataType
+from paimon_base.lazy import cached_property
+from paimon_base.thresholds import thresholds
+from sparkexpr.values.arrays import Int64s, Mask, UInt8s
 
 ReadRange = Callable[[int, int], bytes]
 ReadInto = Callable[[int, memoryview], None]

@@ -15,12 +15,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from fileindex.base.arrays import Int64s, Mask, UInt8s, arrow_array
-from fileindex.base.thresholds import thresholds
 from lsm.parquet.fields import ColumnMetaData, DataPageHeader, PageHeader, PhysicalType, value, value_or
 from lsm.parquet.footer_fixup import PARQUET_MAGIC, extent, file_end, row_group
 from lsm.parquet.page_index import LAST_OF_META_HEAD, ColumnPages, TouchedPages
 from lsm.parquet.thrift import I64, Struct, decode_struct, unzigzag, with_fields
+from paimon_base.thresholds import thresholds
+from sparkexpr.values.arrays import Int64s, Mask, UInt8s, arrow_array
 
 LONGEST = 8 * 1024
 """Maximum bytes of a page header, unless its statistics are very long texts."""

@@ -19,8 +19,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from fileindex.base.arrays import Int64s, Mask
-from fileindex.base.process import can_use_polars
 from lsm.parquet.fields import (
     ColumnMetaData,
     CompressionCodec,
@@ -38,6 +36,8 @@ from lsm.parquet.footer_fixup import PARQUET_MAGIC, extent, file_end, row_group
 from lsm.parquet.page_index import LAST_OF_META_HEAD, ColumnPages
 from lsm.parquet.page_reader import LONGEST, data_pages, dictionary_page
 from lsm.parquet.thrift import BINARY, I32, I64, LIST, STRUCT, encode_struct, with_fields
+from paimon_base.process import can_use_polars
+from sparkexpr.values.arrays import Int64s, Mask
 
 _Rows = Int64s
 _ALIKE = (

@@ -15,10 +15,6 @@ from typing import Any, Self
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from fileindex.base.column_type import Plain
-from fileindex.base.errors import CorruptFile, CorruptIndex
-from fileindex.base.lazy import cached_property
-from fileindex.base.thresholds import thresholds
 from lsm.keys.encoding import one_array
 from lsm.parquet.chunk_values import ChunkValues, bloom_has_one, dictionary_has_one, encodings
 from lsm.parquet.coded_rows import take_rows
@@ -37,6 +33,10 @@ from manifest.io.storage_errors import is_out_of_memory
 from manifest.stats.column_stats import ColumnBounds
 from manifest.storage.ranges import can_prefetch, prefetch, prefetch_in_order
 from manifest.types.data_type import DataType
+from paimon_base.errors import CorruptFile, CorruptIndex
+from paimon_base.lazy import cached_property
+from paimon_base.thresholds import thresholds
+from sparkexpr.values.column_type import Plain
 
 _DICTIONARY_BYTES_PER_ROW = 2.5
 _WRAPPED_MICROS = 2**64 // 1000

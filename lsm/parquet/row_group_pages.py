@@ -11,14 +11,14 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from fileindex.base.arrays import Int64s, Mask
-from fileindex.base.column_type import ColumnType
-from fileindex.base.thresholds import thresholds
 from fileindex.predicate.tree import ColumnRef, Leaf, Predicate, leaves
 from lsm.parquet.nested import NestedPages
 from lsm.parquet.page_index import ColumnPages, PageIndexes, TouchedPages
 from manifest.entry.bounds import BoundsColumn, combine_masks, may_match_each
 from manifest.types.data_type import DataType
+from paimon_base.thresholds import thresholds
+from sparkexpr.values.arrays import Int64s, Mask
+from sparkexpr.values.column_type import ColumnType
 
 DAMAGE = (ValueError, LookupError, TypeError, AttributeError, struct.error)
 """Errors raised by decoding a damaged page index."""
@@ -102,7 +102,7 @@ class GroupPages:
 def matching_rows(predicate: Predicate, num_rows: int, lookup: PageLookup, types: Mapping[str, ColumnType]) -> _Mask:
     """Return a mask of rows whose pages can match ``predicate``.
 
-    >>> from fileindex.base.column_type import Kind
+    >>> from sparkexpr.values.column_type import Kind
     >>> from fileindex.predicate.tree import Compare, Op
     >>> from manifest.stats.column_stats import ColumnBounds
     >>> bounds = BoundsColumn.of([ColumnBounds(0, 4, 0, 2), ColumnBounds(5, 9, 0, 1)], DataType(Kind.INT))

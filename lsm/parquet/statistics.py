@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from fileindex.base.arrays import AnyArray, Int64s
-from fileindex.base.column_type import BINARIES, FLOATS, STRINGS, Kind, Plain
 from lsm.parquet.fields import ColumnIndex, PhysicalType, decode_plain, list_of, value
 from lsm.parquet.thrift import BINARY, I64, TRUE_FIELD, decode_struct, list_head, unzigzag
 from manifest.entry.bounds import BoundsColumn
 from manifest.stats.column_stats import ColumnBounds
 from manifest.types.data_type import DataType
+from sparkexpr.values.arrays import AnyArray, Int64s
+from sparkexpr.values.column_type import BINARIES, FLOATS, STRINGS, Kind, Plain
 
 _FORMS = {PhysicalType.INT32: "<i4", PhysicalType.INT64: "<i8", PhysicalType.FLOAT: "<f4", PhysicalType.DOUBLE: "<f8"}
 _NOT_ALL_NULL = b"\x02"
@@ -75,7 +75,7 @@ def decode_column_index(index: bytes, physical_type: int, data_type: DataType, r
     Raises:
         ValueError: The index is damaged. Other errors of damaged bytes are possible.
 
-    >>> from fileindex.base.column_type import Kind
+    >>> from sparkexpr.values.column_type import Kind
     >>> from lsm.parquet.thrift import I32, LIST, encode_struct
     >>> sides = [[bytes([at]) + bytes(3) for at in side] for side in ([1, 5], [4, 9])]
     >>> lists = {1: (LIST, (TRUE_FIELD, [2, 2])), 2: (LIST, (BINARY, sides[0])), 3: (LIST, (BINARY, sides[1]))}
@@ -103,7 +103,7 @@ def check_pages(pages: BoundsColumn, chunk: ColumnBounds, order: int, data_type:
     Raises:
         ValueError: They exclude values of the chunk, or have another order.
 
-    >>> from fileindex.base.column_type import Kind
+    >>> from sparkexpr.values.column_type import Kind
     >>> number = DataType(Kind.INT)
     >>> pages = BoundsColumn.of([ColumnBounds(1, 4, 0, 9), ColumnBounds(6, 8, 0, 9)], number)
     >>> check_pages(pages, ColumnBounds(1, 8, 0, 18), 1, number)

@@ -17,12 +17,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fileindex.base.errors import InvalidArgument
-from fileindex.base.plain_value import fixed_array
-from fileindex.base.variant_type import is_variant_type
-from fileindex.variant.values import variant_column
 from lsm.python_values.families import ARROW_TYPES, CONVERSION_ERRORS, Family, family_of, without_pandas_nulls
 from lsm.schema.lossless_cast import first_row, lossless_cast, may_cast
+from paimon_base.errors import InvalidArgument
+from sparkexpr.values.plain_value import fixed_array
+from sparkexpr.values.variant_type import is_variant_type
+from sparkexpr.variant.values import variant_column
 
 _SHOWN = 60
 _FEW = 64

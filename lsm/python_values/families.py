@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from fileindex.base.variant_type import VARIANT_ARROW
-from fileindex.variant.values import Variant
+from sparkexpr.values.variant_type import VARIANT_ARROW
+from sparkexpr.variant.values import Variant
 
 
 class Family(StrEnum):

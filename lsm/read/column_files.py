@@ -14,8 +14,6 @@ import numpy as np
 import pyarrow as pa
 from pyroaring import BitMap
 
-from fileindex.base.column_type import Kind
-from fileindex.base.errors import CorruptFile
 from fileindex.predicate.evaluate_rows import mask
 from fileindex.predicate.tree import TRUE, Predicate, columns_of
 from lsm.formats.blob import blob_batches
@@ -27,6 +25,8 @@ from manifest.entry.row_ranges import blob_files
 from manifest.io.errors import UnsupportedTable
 from manifest.schema.metadata_columns import ROW_ID
 from manifest.store import FileStore
+from paimon_base.errors import CorruptFile
+from sparkexpr.values.column_type import Kind
 
 ROW_NUMBERS = frozenset({ROW_ID, SEQUENCE_NUMBER})
 """Columns computed by ``ColumnFilesRead``. ``_SEQUENCE_NUMBER`` is that of the newest file with columns of the row."""

@@ -12,10 +12,6 @@ from typing import Any
 
 from pyroaring import BitMap
 
-from fileindex.base.arrays import Int64s
-from fileindex.base.column_type import Plain
-from fileindex.base.lazy import cached_property
-from fileindex.base.thresholds import thresholds
 from fileindex.format.bsi import NumberSummary
 from fileindex.format.container import NGRAMS
 from fileindex.predicate.tree import FALSE, TRUE, ColumnRef, columns_of, leaves
@@ -36,6 +32,10 @@ from lsm.schema.evolution import SchemaMapping, column_types
 from manifest.entry.data_file import DataFileMeta
 from manifest.io.progress import FileProgress
 from manifest.store import FileStore
+from paimon_base.lazy import cached_property
+from paimon_base.thresholds import thresholds
+from sparkexpr.values.arrays import Int64s
+from sparkexpr.values.column_type import Plain
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,6 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from fileindex.base.column_type import FLOATS, ColumnType, Plain
-from fileindex.base.lazy import cached_property
-from fileindex.base.thresholds import thresholds
 from fileindex.predicate.tree import FALSE, TRUE, In, IsNull, Leaf, Predicate, map_leaves, negate
 from lsm.scan.file_pruner import FilePruner
 from lsm.scan.predicates import bind_constants
@@ -20,6 +17,9 @@ from lsm.schema.parquet_schema import KIND_FIELD, SEQUENCE_FIELD
 from manifest.entry.data_file import DataFileMeta
 from manifest.stats.column_stats import BoundsLookup, may_match, values_between
 from manifest.store import FileStore
+from paimon_base.lazy import cached_property
+from paimon_base.thresholds import thresholds
+from sparkexpr.values.column_type import FLOATS, ColumnType, Plain
 
 
 # The residual is computed where a file is read, not by the planner. It takes about 0.125 ms, a few percent of opening the file, and tasks
@@ -30,7 +30,7 @@ def residual_after_statistics(predicate: Predicate, bounds: BoundsLookup, types:
     Returns TRUE if all hold. A leaf always holds if its negation cannot match and no null makes it unknown. Values of a long IN list outside
     of the bounds are removed.
 
-    >>> from fileindex.base.column_type import Kind
+    >>> from sparkexpr.values.column_type import Kind
     >>> from fileindex.predicate.tree import ColumnRef, Compare, Op
     >>> from manifest.stats.column_stats import ColumnBounds
     >>> terms = [Compare(ColumnRef("id"), Op.GT, value) for value in (9, 10)]

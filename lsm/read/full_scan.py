@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 from pyroaring import BitMap
 
-from fileindex.base.lazy import LazyModule
-from fileindex.base.thresholds import thresholds
 from lsm.keys.sort import SEQUENCE_NUMBER, VALUE_KIND
 from lsm.merge.alignment import table_of_rows
 from manifest.entry.data_file import DataFileMeta
 from manifest.store import FileStore
+from paimon_base.lazy import LazyModule
+from paimon_base.thresholds import thresholds
 
 if TYPE_CHECKING:
     from lsm.deletion_vectors.reader import DeletionFile

@@ -11,7 +11,6 @@ from typing import Any
 
 from pyroaring import BitMap
 
-from fileindex.base.column_type import ColumnType
 from fileindex.format.bsi import NumberSummary
 from fileindex.format.container import ContainerReader
 from fileindex.predicate.tree import FALSE, ColumnRef, Predicate, all_of, conjuncts
@@ -26,6 +25,7 @@ from lsm.schema.evolution import SchemaMapping
 from manifest.entry.data_file import DataFileMeta
 from manifest.io.file_cache import FileParts
 from manifest.store import FileStore
+from sparkexpr.values.column_type import ColumnType
 
 _SIZE_BYTES = 100
 """Approximate bytes in memory of a cached file size."""

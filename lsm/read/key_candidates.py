@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from fileindex.base.errors import FilterFailed
-from fileindex.base.thresholds import thresholds
 from fileindex.predicate.projection import only_columns
 from fileindex.predicate.tree import FALSE, Predicate, all_of, columns_of, conjuncts
 from lsm.keys.sorted_keys import SortedKeys
 from lsm.merge.function import MergeFunction, combines_versions
 from lsm.scan.predicates import bind_constants, bucket_keys
 from manifest.schema.table_schema import TableSchema
+from paimon_base.errors import FilterFailed
+from paimon_base.thresholds import thresholds
 
 if TYPE_CHECKING:
     from lsm.read.data_file import DataFileRead

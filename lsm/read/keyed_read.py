@@ -14,9 +14,6 @@ from typing import Any
 import numpy as np
 from pyroaring import BitMap
 
-from fileindex.base.arrays import Indices, Int64s, Mask
-from fileindex.base.lazy import cached_property
-from fileindex.base.thresholds import thresholds
 from fileindex.predicate.tree import ColumnRef
 from lsm.data_file_format import open_data_file
 from lsm.deletion_vectors.reader import DeletionFile, dead_rows
@@ -28,6 +25,9 @@ from manifest.entry.bounds import BoundsColumn
 from manifest.io.file_cache import FileParts
 from manifest.stats.column_stats import ColumnBounds
 from manifest.types.data_type import DataType
+from paimon_base.lazy import cached_property
+from paimon_base.thresholds import thresholds
+from sparkexpr.values.arrays import Indices, Int64s, Mask
 
 _OBJECT_BYTES = 100
 """Approximate bytes in memory of a bound that is an object, and of a cached value."""

@@ -9,8 +9,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from fileindex.base.arrays import arrow_array
-from fileindex.base.plain_value import to_scalar
 from fileindex.predicate.evaluate_rows import mask
 from fileindex.predicate.tree import TRUE, Predicate, columns_of
 from lsm.arrow.limit import limit_rows
@@ -39,6 +37,8 @@ from manifest.schema.metadata_columns import (
     metadata_names,
 )
 from manifest.store import FileStore
+from sparkexpr.values.arrays import arrow_array
+from sparkexpr.values.plain_value import to_scalar
 
 
 def read_with_metadata(

@@ -11,8 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from fileindex.base.arrays import arrow_array
-from fileindex.base.thresholds import thresholds
 from lsm.keys.encoding import one_array
 from lsm.keys.sorted_keys import SortedKeys, key_codes
 from lsm.levels.sorted_runs import SortedRun
@@ -20,6 +18,8 @@ from lsm.read.data_file import DataFileRead
 from lsm.read.keyed_read import KeyedRead
 from lsm.read.metrics import ReadReport
 from manifest.entry.data_file import DataFileMeta
+from paimon_base.thresholds import thresholds
+from sparkexpr.values.arrays import arrow_array
 
 
 @dataclass(frozen=True)

@@ -15,12 +15,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyroaring import BitMap
 
-from fileindex.base.arrays import Int64s, Mask, arrow_array, numpy_array
-from fileindex.base.column_type import ColumnType, Plain
-from fileindex.base.errors import CorruptFile, CorruptIndex, CorruptVariant
-from fileindex.base.lazy import cached_property
-from fileindex.base.plain_value import to_scalar
-from fileindex.base.thresholds import thresholds
 from fileindex.predicate.evaluate_rows import mask
 from fileindex.predicate.tree import FALSE, TRUE, And, ColumnRef, ComputedPredicate, Or, Predicate, columns_of, leaves, values_of
 from fileindex.rowset.roaring import bitmap_to_rows
@@ -40,6 +34,12 @@ from manifest.io.errors import CastFailed, OutOfMemory
 from manifest.io.storage_errors import is_out_of_memory
 from manifest.stats.column_stats import ColumnBounds, may_match
 from manifest.types.data_type import DataType
+from paimon_base.errors import CorruptFile, CorruptIndex, CorruptVariant
+from paimon_base.lazy import cached_property
+from paimon_base.thresholds import thresholds
+from sparkexpr.values.arrays import Int64s, Mask, arrow_array, numpy_array
+from sparkexpr.values.column_type import ColumnType, Plain
+from sparkexpr.values.plain_value import to_scalar
 
 _Mask = Mask
 _Rows = Int64s

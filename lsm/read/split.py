@@ -14,11 +14,6 @@ import numpy as np
 import pyarrow as pa
 from pyroaring import BitMap
 
-from fileindex.base.arrays import arrow_array
-from fileindex.base.errors import UnknownColumn
-from fileindex.base.lazy import LazyModule, cached_property
-from fileindex.base.plain_value import literal_array
-from fileindex.base.thresholds import thresholds
 from fileindex.predicate.evaluate_rows import mask
 from fileindex.predicate.projection import only_columns
 from fileindex.predicate.tree import TRUE, Predicate, columns_of, computed_predicates
@@ -46,6 +41,11 @@ from manifest.entry.data_file import DataFileMeta
 from manifest.entry.row_ranges import range_groups
 from manifest.io.errors import UnsupportedTable
 from manifest.store import FileStore
+from paimon_base.errors import UnknownColumn
+from paimon_base.lazy import LazyModule, cached_property
+from paimon_base.thresholds import thresholds
+from sparkexpr.values.arrays import arrow_array
+from sparkexpr.values.plain_value import literal_array
 
 if TYPE_CHECKING:
     from lsm.merge import merge_iterator, selection

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from fileindex.base.errors import FilterFailed
 from fileindex.predicate.tree import Predicate
 from lsm.read.data_file import DataFileRead
 from lsm.read.file_filter import FileFilter
 from manifest.entry.data_file import ManifestEntry
 from manifest.io.threads import map_in_threads
 from manifest.store import FileStore
+from paimon_base.errors import FilterFailed
 
 
 def files_storing(store: FileStore, entries: Sequence[ManifestEntry], predicate: Predicate, *, threads: int = 1) -> set[str]:

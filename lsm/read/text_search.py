@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from fileindex.base.arrays import Int64s, Mask
-from fileindex.base.thresholds import thresholds
 from lsm.formats.open_data_file import OpenDataFile
 from lsm.parquet.footer import RowGroup
 from lsm.read.metrics import ReadReport
+from paimon_base.thresholds import thresholds
+from sparkexpr.values.arrays import Int64s, Mask
 
 _Rows = Int64s
 

@@ -10,9 +10,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from fileindex.base.column_type import Plain
-from fileindex.base.float_order import spark_order_key
-from fileindex.base.lazy import cached_property
 from fileindex.predicate.tree import FALSE, TRUE, ColumnRef, IsNull, Predicate, all_of
 from lsm.keys.order_by import RowOrder, TopRows
 from lsm.read.metrics import ReadReport
@@ -21,6 +18,9 @@ from lsm.scan.file_pruner import FilePruner
 from lsm.scan.splits import DataSplit
 from manifest.stats.column_stats import may_match
 from manifest.store import FileStore
+from paimon_base.lazy import cached_property
+from sparkexpr.values.column_type import Plain
+from sparkexpr.values.float_order import spark_order_key
 
 
 @dataclass(frozen=True)

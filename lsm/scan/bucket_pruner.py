@@ -12,11 +12,6 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from fileindex.base.arrays import Int64s, Mask
-from fileindex.base.column_type import FLOATS
-from fileindex.base.errors import CorruptFile
-from fileindex.base.float_order import total_order
-from fileindex.base.plain_value import literal_array
 from fileindex.predicate.tree import Predicate
 from lsm.bucket.hash import bucket_ids
 from lsm.scan.predicates import bucket_keys
@@ -27,6 +22,11 @@ from manifest.row.columns import RowColumns
 from manifest.schema.table_schema import TableSchema
 from manifest.store import FileStore
 from manifest.types.data_type import DataType
+from paimon_base.errors import CorruptFile
+from sparkexpr.values.arrays import Int64s, Mask
+from sparkexpr.values.column_type import FLOATS
+from sparkexpr.values.float_order import total_order
+from sparkexpr.values.plain_value import literal_array
 
 _FUNCTIONS = frozenset({"default", "mod"})
 

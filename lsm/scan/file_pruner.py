@@ -11,10 +11,6 @@ from functools import cache, partial
 
 import numpy as np
 
-from fileindex.base.arrays import Indices, Int64s, Mask
-from fileindex.base.column_type import Plain
-from fileindex.base.errors import CorruptFile
-from fileindex.base.lazy import cached_property
 from fileindex.format.container import ContainerReader
 from fileindex.predicate.projection import only_columns
 from fileindex.predicate.tree import FALSE, TRUE, ColumnRef, Predicate, columns_of
@@ -33,6 +29,10 @@ from manifest.schema.table_schema import TableSchema
 from manifest.stats.column_stats import ColumnBounds, decode_bounds, may_match
 from manifest.store import FileStore
 from manifest.types.data_type import DataField
+from paimon_base.errors import CorruptFile
+from paimon_base.lazy import cached_property
+from sparkexpr.values.arrays import Indices, Int64s, Mask
+from sparkexpr.values.column_type import Plain
 
 
 @dataclass(frozen=True)

@@ -12,9 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from fileindex.base.arrays import AnyArray, Int64s, arrow_array
-from fileindex.base.column_type import Plain
-from fileindex.base.plain_value import literal_array, plain_array, plain_values
 from fileindex.predicate.tree import ColumnRef, Compare, Op, Predicate, all_of
 from lsm.bucket.hash import bucket_ids
 from lsm.keys.encoding import one_array
@@ -25,6 +22,9 @@ from lsm.scan.plan import ScanPlan, Stage
 from lsm.scan.splits import DataSplit
 from manifest.schema.table_schema import TableSchema
 from manifest.store import FileStore
+from sparkexpr.values.arrays import AnyArray, Int64s, arrow_array
+from sparkexpr.values.column_type import Plain
+from sparkexpr.values.plain_value import literal_array, plain_array, plain_values
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 
-from fileindex.base.log import logger_of
 from lsm.scan.plan import Report, ScanPlan
 from manifest.entry.cache import EntryCache
 from manifest.io.errors import SnapshotNotFound, TableNotFound, UnsupportedTable
@@ -16,6 +15,7 @@ from manifest.io.paths import with_branch
 from manifest.options.core_options import FALLBACK_BRANCH, PRIMARY_BRANCH
 from manifest.snapshot.snapshot import Snapshot
 from manifest.store import FileStore
+from paimon_base.log import logger_of
 
 _LOG = logger_of(__name__)
 _OPTIONS = (FALLBACK_BRANCH, PRIMARY_BRANCH)

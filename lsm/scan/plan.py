@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from fileindex.base.texts import count_text, size_text
 from lsm.scan.planned_splits import sums_of
 from lsm.scan.splits import DataSplit
+from paimon_base.texts import count_text, size_text
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,16 +11,16 @@ from typing import TypeAlias, overload
 
 import numpy as np
 
-from fileindex.base.arrays import Indices, Int64s, Mask
-from fileindex.base.errors import CorruptFile
-from fileindex.base.lazy import cached_property
-from fileindex.base.texts import count_text
-from fileindex.base.thresholds import thresholds
 from lsm.deletion_vectors.reader import DeletionFile
 from lsm.scan.split_generator import WeightedFiles
 from lsm.scan.splits import DataSplit
 from manifest.entry.columns import EntryColumns, whole_record
 from manifest.entry.data_file import DataFileMeta
+from paimon_base.errors import CorruptFile
+from paimon_base.lazy import cached_property
+from paimon_base.texts import count_text
+from paimon_base.thresholds import thresholds
+from sparkexpr.values.arrays import Indices, Int64s, Mask
 
 Vectors: TypeAlias = Mapping[tuple[tuple[bytes, int], str], DeletionFile]
 """Deletion vectors by (partition, bucket) and data file."""

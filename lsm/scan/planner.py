@@ -14,10 +14,6 @@ from typing import TypeAlias
 
 import numpy as np
 
-from fileindex.base.arrays import Int64s, Mask
-from fileindex.base.errors import UnknownColumn
-from fileindex.base.texts import count_text
-from fileindex.base.thresholds import thresholds
 from fileindex.predicate.projection import only_columns
 from fileindex.predicate.tree import FALSE, TRUE, ColumnRef, Predicate, columns_of
 from fileindex.query.metrics import IndexMetrics
@@ -40,6 +36,10 @@ from manifest.entry.manifest_list import ManifestFileMeta
 from manifest.lost_snapshots import refuse_lost_snapshots
 from manifest.snapshot.snapshot import BATCH_IDENTIFIER, CommitKind, Snapshot
 from manifest.store import FileStore
+from paimon_base.errors import UnknownColumn
+from paimon_base.texts import count_text
+from paimon_base.thresholds import thresholds
+from sparkexpr.values.arrays import Int64s, Mask
 
 
 @dataclass(frozen=True)

@@ -9,12 +9,6 @@ from typing import Any, NoReturn
 
 import pyarrow as pa
 
-from fileindex.base.column_type import FLOATS, ColumnType, Kind, Plain
-from fileindex.base.errors import FilterFailed, UnknownColumn
-from fileindex.base.plain_value import literal_array
-from fileindex.base.thresholds import thresholds
-from fileindex.expression.compute import compute
-from fileindex.expression.tree import ColumnValue, Expression, LiteralValue, map_columns
 from fileindex.predicate.evaluate_rows import mask, type_of
 from fileindex.predicate.tree import (
     FALSE,
@@ -36,6 +30,12 @@ from fileindex.predicate.tree import (
 )
 from lsm.keys.key_set import KeySet
 from manifest.schema.table_schema import TableSchema
+from paimon_base.errors import FilterFailed, UnknownColumn
+from paimon_base.thresholds import thresholds
+from sparkexpr.expression.compute import compute
+from sparkexpr.expression.tree import ColumnValue, Expression, LiteralValue, map_columns
+from sparkexpr.values.column_type import FLOATS, ColumnType, Kind, Plain
+from sparkexpr.values.plain_value import literal_array
 
 
 def is_short(predicate: Predicate) -> bool:
@@ -79,7 +79,7 @@ def bind_constants(predicate: Predicate, constants: Mapping[str, Plain], types: 
 
     None as a value is null. Returns TRUE or FALSE if that decides the filter.
 
-    >>> from fileindex.base.column_type import Kind
+    >>> from sparkexpr.values.column_type import Kind
     >>> from fileindex.predicate.tree import And, ColumnRef, Op
     >>> day, id_ = Compare(ColumnRef("day"), Op.EQ, 5), Compare(ColumnRef("id"), Op.GT, 1)
     >>> bind_constants(And((day, id_)), {"day": 5}, {"day": ColumnType(Kind.INT)}) == id_
@@ -101,7 +101,7 @@ def bind_rows(
 
     Rows with equal results share one predicate.
 
-    >>> from fileindex.base.column_type import Kind
+    >>> from sparkexpr.values.column_type import Kind
     >>> from fileindex.predicate.tree import ColumnRef, Op
     >>> bind_rows(Compare(ColumnRef("day"), Op.EQ, 5), ["day"], [(5,), (6,), (None,)], {"day": ColumnType(Kind.INT)}) == [TRUE, FALSE, FALSE]
     True
@@ -191,7 +191,7 @@ def bucket_keys(predicate: Predicate | None, columns: Sequence[str], types: Mapp
         columns: Bucket-key columns.
         types: Types of the table's columns.
 
-    >>> from fileindex.base.column_type import Kind
+    >>> from sparkexpr.values.column_type import Kind
     >>> from fileindex.predicate.tree import And, ColumnRef, Op
     >>> a, b = Compare(ColumnRef("a"), Op.EQ, 1), In(ColumnRef("b"), (2, 3))
     >>> bucket_keys(And((a, b)), ["a", "b"], {"a": ColumnType(Kind.INT), "b": ColumnType(Kind.INT)})

@@ -11,10 +11,10 @@ from typing import TypeAlias
 
 import numpy as np
 
-from fileindex.base.arrays import Indices, Int64s, Mask
 from lsm.scan.bucket_pruner import section_starts
 from lsm.scan.splits import pack
 from manifest.entry.columns import EntryColumns
+from sparkexpr.values.arrays import Indices, Int64s, Mask
 
 Ranges: TypeAlias = Callable[[EntryColumns], tuple[Int64s, Int64s]]
 """Returns the smallest and greatest value of every entry, as numbers."""

@@ -8,10 +8,10 @@ from typing import TypeVar
 
 from pydantic import BaseModel, ConfigDict
 
-from fileindex.base.texts import count_text, size_text
 from lsm.deletion_vectors.reader import DeletionFile
 from manifest.entry.data_file import DataFileMeta, FileSource
 from manifest.row.binary_row import EMPTY_ROW
+from paimon_base.texts import count_text, size_text
 
 T = TypeVar("T")
 

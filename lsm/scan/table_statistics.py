@@ -15,12 +15,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fileindex.base.arrays import UInt64s, numpy_array
-from fileindex.base.column_type import BINARIES, FLOATS, STRINGS, ColumnType, Kind, Plain
-from fileindex.base.errors import CorruptFile
-from fileindex.base.float_order import extremes, spark_order_key
-from fileindex.base.plain_value import plain_array
-from fileindex.base.thresholds import thresholds
 from fileindex.keys.hashing import hash_array, xxh64
 from fileindex.predicate.tree import ColumnRef, Predicate
 from lsm.scan.other_branch import other_branch
@@ -29,6 +23,12 @@ from manifest.stats.column_stats import ColumnBounds, may_match
 from manifest.stats.table_stats import ColumnStatistics, Statistics, parse_value, value_text
 from manifest.store import FileStore
 from manifest.types.data_type import DataField
+from paimon_base.errors import CorruptFile
+from paimon_base.thresholds import thresholds
+from sparkexpr.values.arrays import UInt64s, numpy_array
+from sparkexpr.values.column_type import BINARIES, FLOATS, STRINGS, ColumnType, Kind, Plain
+from sparkexpr.values.float_order import extremes, spark_order_key
+from sparkexpr.values.plain_value import plain_array
 
 _Hashes: TypeAlias = UInt64s
 

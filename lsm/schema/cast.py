@@ -17,12 +17,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fileindex.base.column_type import BINARIES, FLOATS, INTEGERS, STRINGS, TIMESTAMPS, Kind
-from fileindex.base.errors import InvalidArgument
-from fileindex.base.time_zone import process_zone, to_moment, to_wall_clock
 from manifest.io.errors import CastFailed
 from manifest.types.cast_rules import NUMBERS
 from manifest.types.data_type import MAX_LENGTH, DataType
+from paimon_base.errors import InvalidArgument
+from sparkexpr.values.column_type import BINARIES, FLOATS, INTEGERS, STRINGS, TIMESTAMPS, Kind
+from sparkexpr.values.time_zone import process_zone, to_moment, to_wall_clock
 
 _WIDE_SCALE = 38
 _WIDE = pa.decimal256(76, _WIDE_SCALE)

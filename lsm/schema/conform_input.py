@@ -15,10 +15,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fileindex.base.arrays import Mask
-from fileindex.base.column_type import BINARIES, STRINGS, Kind
-from fileindex.base.errors import did_you_mean
-from fileindex.base.hidden_nulls import cast_nested, entry_lists
 from lsm.keys.encoding import one_array
 from lsm.keys.sort import DELETE
 from lsm.schema.leaf_types import with_leaves, without_views
@@ -28,6 +24,10 @@ from manifest.schema.merge_options import MergeOptions
 from manifest.schema.partial_rows import PartialRows
 from manifest.schema.table_schema import TableSchema
 from manifest.types.data_type import MAX_LENGTH, DataField, DataType, default_scalar
+from paimon_base.errors import did_you_mean
+from paimon_base.hidden_nulls import cast_nested, entry_lists
+from sparkexpr.values.arrays import Mask
+from sparkexpr.values.column_type import BINARIES, STRINGS, Kind
 
 _DELETE_TEXT = "-D"
 """``DELETE`` in a column of kinds."""

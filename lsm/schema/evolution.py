@@ -12,11 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from fileindex.base.column_type import BINARIES, STRINGS, ColumnType, Kind, Plain
-from fileindex.base.errors import PaimonError
-from fileindex.base.lazy import LazyModule, cached_property
-from fileindex.base.plain_value import from_scalar, to_scalar
-from fileindex.expression.tree import ColumnValue, Expression, map_columns
 from fileindex.predicate.projection import UNKNOWN, Projection, project
 from fileindex.predicate.tree import ColumnRef, ComputedPredicate, Leaf, Predicate, columns_of
 from fileindex.predicate.unwiden import unwiden
@@ -28,11 +23,16 @@ from manifest.io.errors import UnsupportedTable
 from manifest.stats.column_stats import ColumnBounds
 from manifest.types.cast_rules import Cast, cast_of, keeps_order, may_null
 from manifest.types.data_type import NESTED, DataField, DataType
+from paimon_base.errors import PaimonError
+from paimon_base.lazy import LazyModule, cached_property
+from sparkexpr.expression.tree import ColumnValue, Expression, map_columns
+from sparkexpr.values.column_type import BINARIES, STRINGS, ColumnType, Kind, Plain
+from sparkexpr.values.plain_value import from_scalar, to_scalar
 
 if TYPE_CHECKING:
-    from fileindex.variant import shredding
+    from sparkexpr.variant import shredding
 else:  # few files have a VARIANT
-    shredding = LazyModule("fileindex.variant.shredding")
+    shredding = LazyModule("sparkexpr.variant.shredding")
 
 _UNLIKE_THEMSELVES = NESTED | {Kind.VARIANT, Kind.GEOMETRY, Kind.GEOGRAPHY}
 """Types whose values cannot be compared, or cannot be read."""

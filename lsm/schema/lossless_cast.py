@@ -9,11 +9,11 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fileindex.base.column_type import STRINGS, TIMESTAMPS, Kind
-from fileindex.base.hidden_nulls import cast_nested, entry_lists
-from fileindex.base.rounded_cast import is_rounded, may_round
 from lsm.keys.encoding import is_variable
 from manifest.types.data_type import DataField
+from paimon_base.hidden_nulls import cast_nested, entry_lists
+from sparkexpr.values.column_type import STRINGS, TIMESTAMPS, Kind
+from sparkexpr.values.rounded_cast import is_rounded, may_round
 
 _WIDEST_DECIMAL = pa.decimal128(38, 0)
 _NAMES = {

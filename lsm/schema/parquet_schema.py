@@ -12,9 +12,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from fileindex.base.column_type import TIMESTAMPS, Kind
 from lsm.keys.sort import SEQUENCE_NUMBER, VALUE_KIND
 from manifest.types.data_type import DataField, DataType
+from sparkexpr.values.column_type import TIMESTAMPS, Kind
 
 KEY_PREFIX = "_KEY_"
 KEY_ID_OFFSET = (2**31 - 1) // 2

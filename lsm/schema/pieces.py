@@ -12,8 +12,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fileindex.base.thresholds import thresholds
 from lsm.schema.leaf_types import with_leaves, without_views
+from paimon_base.thresholds import thresholds
 
 _FARTHEST = (1 << 31) - 1
 

@@ -11,13 +11,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fileindex.base.arrays import Mask
-from fileindex.base.column_type import BINARIES, STRINGS, Kind
-from fileindex.base.hidden_nulls import entry_lists
 from lsm.schema.conform_input import conform_column
 from lsm.schema.lossless_cast import LossyCast, lossless_cast
 from manifest.io.errors import NullInKey, SchemaMismatch
 from manifest.types.data_type import MAX_LENGTH, DataField, DataType
+from paimon_base.hidden_nulls import entry_lists
+from sparkexpr.values.arrays import Mask
+from sparkexpr.values.column_type import BINARIES, STRINGS, Kind
 
 _REFUSED = (SchemaMismatch, NullInKey)
 

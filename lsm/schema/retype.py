@@ -10,14 +10,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fileindex.base.arrays import Mask
-from fileindex.base.column_type import BINARIES, STRINGS
 from lsm.keys.encoding import one_array
 from lsm.schema.cast import cast_values, may_parse
 from lsm.schema.conform_input import nested_parts
 from manifest.io.errors import CastFailed
 from manifest.types.cast_rules import Cast, cast_of, keeps_values
 from manifest.types.data_type import DataType
+from sparkexpr.values.arrays import Mask
+from sparkexpr.values.column_type import BINARIES, STRINGS
 
 
 @dataclass

@@ -6,8 +6,6 @@ from collections.abc import Collection, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from fileindex.base.arrays import Int64s
-from fileindex.base.lazy import LazyModule
 from lsm.compaction.cluster import BucketCluster, Clustering, IncrementalClustering
 from lsm.compaction.manager import CompactIncrement
 from lsm.compaction.small_files import SmallFilePolicy, join_files, join_small_files
@@ -18,6 +16,8 @@ from lsm.write_buffer.source import BufferedRows, Source
 from manifest.commit.message import CommitMessage
 from manifest.entry.data_file import DataFileMeta, FileSource
 from manifest.options.support import check_rewritable
+from paimon_base.lazy import LazyModule
+from sparkexpr.values.arrays import Int64s
 
 if TYPE_CHECKING:
     from lsm.compaction import column_ranges

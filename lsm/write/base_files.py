@@ -9,7 +9,6 @@ from collections.abc import Collection, Iterable
 
 import numpy as np
 
-from fileindex.base.column_type import Plain
 from lsm.bucket.router import describe_bucket
 from manifest.entry.columns import EntryColumns
 from manifest.entry.data_file import DataFileMeta
@@ -19,6 +18,7 @@ from manifest.io.errors import UnsupportedTable
 from manifest.schema.table_schema import BucketMode
 from manifest.snapshot.snapshot import EMPTY_TABLE, Snapshot, SnapshotKey
 from manifest.store import FileStore
+from sparkexpr.values.column_type import Plain
 
 
 class ExistingFiles:

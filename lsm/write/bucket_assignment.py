@@ -7,10 +7,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from fileindex.base.arrays import Int8s, Int32s
-from fileindex.base.column_type import Plain
-from fileindex.base.lazy import LazyModule
-from fileindex.base.thresholds import thresholds
 from fileindex.predicate.tree import FALSE
 from lsm.bucket.hash import buckets_of_hashes
 from lsm.bucket.router import Assign, BucketRows, route, row_partitions
@@ -25,6 +21,10 @@ from manifest.entry.live import EntryFilter
 from manifest.io.paths import FileNames
 from manifest.schema.table_schema import BucketMode
 from manifest.store import FileStore
+from paimon_base.lazy import LazyModule
+from paimon_base.thresholds import thresholds
+from sparkexpr.values.arrays import Int8s, Int32s
+from sparkexpr.values.column_type import Plain
 
 if TYPE_CHECKING:
     from lsm.bucket import dynamic

@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from fileindex.base.lazy import LazyModule
 from lsm.compaction.changelog import ChangelogWriter, CompactionChangelog
 from lsm.compaction.delete_retention import DeleteRetention
 from lsm.compaction.manager import CompactIncrement, CompactionPolicy, MergeTreeCompactManager
@@ -20,6 +19,7 @@ from lsm.levels.sorted_runs import key_decoder
 from lsm.merge.function import MergeFunction
 from lsm.write.bucket_writer import BucketContext
 from manifest.entry.data_file import DataFileMeta
+from paimon_base.lazy import LazyModule
 
 if TYPE_CHECKING:
     from lsm.compaction import full_changelog_rewriter, lookup_rewriter

@@ -6,11 +6,6 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
-from fileindex.base.arrays import Int64s
-from fileindex.base.column_type import Plain
-from fileindex.base.errors import UnsupportedOption, describe_error
-from fileindex.base.lazy import cached_property
-from fileindex.base.log import logger_of
 from lsm.data_files.spill import SpillSpace
 from lsm.data_files.writer import FileTarget
 from lsm.write_buffer.source import BufferedRows, Source
@@ -20,6 +15,11 @@ from manifest.io.errors import UnmergeableRows, UnsupportedTable
 from manifest.io.paths import FileNames
 from manifest.snapshot.snapshot import EMPTY_TABLE, SnapshotKey
 from manifest.store import FileStore
+from paimon_base.errors import UnsupportedOption, describe_error
+from paimon_base.lazy import cached_property
+from paimon_base.log import logger_of
+from sparkexpr.values.arrays import Int64s
+from sparkexpr.values.column_type import Plain
 
 if TYPE_CHECKING:
     from fileindex.predicate.tree import Predicate

@@ -11,8 +11,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
-from fileindex.base.arrays import Mask
-from fileindex.base.column_type import Kind
 from fileindex.predicate.evaluate_rows import mask
 from fileindex.predicate.tree import TRUE, Predicate, columns_of
 from lsm.data_files.rolling import whole_file_writer
@@ -23,6 +21,8 @@ from manifest.entry.data_file import DataFileMeta, FileSource
 from manifest.entry.row_ranges import range_groups
 from manifest.io.errors import UnsupportedTable
 from manifest.store import FileStore
+from sparkexpr.values.arrays import Mask
+from sparkexpr.values.column_type import Kind
 
 
 @dataclass(frozen=True)

@@ -15,8 +15,6 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from fileindex.base.arrays import Int64s, Mask, UInt32s
-from fileindex.base.lazy import LazyModule, cached_property
 from fileindex.predicate.evaluate_rows import mask
 from fileindex.predicate.tree import Predicate, columns_of
 from fileindex.rowset.roaring import bitmap_to_rows
@@ -39,6 +37,8 @@ from manifest.options.core_options import OWN_BRANCH
 from manifest.options.support import check_rewritable
 from manifest.snapshot.snapshot import Snapshot
 from manifest.store import FileStore
+from paimon_base.lazy import LazyModule, cached_property
+from sparkexpr.values.arrays import Int64s, Mask, UInt32s
 
 if TYPE_CHECKING:
     from lsm.write import column_change

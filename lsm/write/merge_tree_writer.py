@@ -6,8 +6,6 @@ from collections.abc import Collection, Iterator
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from fileindex.base.arrays import Int64s
-from fileindex.base.lazy import LazyModule, cached_property
 from lsm.data_files.rolling import discard_files, key_value_writer
 from lsm.keys.sort import SortKey
 from lsm.merge.function import merge_function_for
@@ -18,6 +16,8 @@ from lsm.write_buffer.source import BufferedRows, Source
 from manifest.commit.message import CommitMessage
 from manifest.entry.data_file import DataFileMeta, FileSource
 from manifest.schema.table_schema import TableSchema
+from paimon_base.lazy import LazyModule, cached_property
+from sparkexpr.values.arrays import Int64s
 
 if TYPE_CHECKING:
     from lsm.compaction import changelog

@@ -14,9 +14,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fileindex.base.arrays import Mask
-from fileindex.base.column_type import INTEGERS, Kind
-from fileindex.base.errors import InvalidArgument
 from lsm.keys.encoding import fixed_words, one_array
 from manifest.io.errors import UnmergeableRows, UnsupportedTable
 from manifest.options.aggregate_functions import LAST_NON_NULL
@@ -24,6 +21,9 @@ from manifest.schema.merge_options import MergeOptions, SequenceGroup
 from manifest.schema.partial_rows import LAST_VALUE, requires_value
 from manifest.schema.table_schema import TableSchema
 from manifest.types.data_type import DataField
+from paimon_base.errors import InvalidArgument
+from sparkexpr.values.arrays import Mask
+from sparkexpr.values.column_type import INTEGERS, Kind
 
 Way: TypeAlias = Literal["new", "old", "nothing", "difference"]
 """Content of a column in the written version.

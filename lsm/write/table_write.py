@@ -18,11 +18,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fileindex.base.arrays import Int8s
-from fileindex.base.column_type import Plain
-from fileindex.base.lazy import LazyModule, cached_property
-from fileindex.base.log import logger_of
-from fileindex.base.thresholds import thresholds
 from lsm.arrow.row_kind import ROW_KINDS, retracts
 from lsm.bucket.router import BucketRows
 from lsm.data_files.spill import SpillDirectory, SpillSpace
@@ -51,6 +46,11 @@ from manifest.schema.merge_options import MergeOptions
 from manifest.schema.table_schema import BucketMode, TableSchema
 from manifest.schema.validation import check_crossing_keys, check_written_columns
 from manifest.store import FileStore
+from paimon_base.lazy import LazyModule, cached_property
+from paimon_base.log import logger_of
+from paimon_base.thresholds import thresholds
+from sparkexpr.values.arrays import Int8s
+from sparkexpr.values.column_type import Plain
 
 if TYPE_CHECKING:
     from lsm.compaction.cluster import Clustering

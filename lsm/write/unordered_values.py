@@ -8,9 +8,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fileindex.base.log import logger_of
-from fileindex.base.texts import count_text
 from manifest.schema.merge_options import SequenceGroup
+from paimon_base.log import logger_of
+from paimon_base.texts import count_text
 
 _LOG = logger_of(__name__)
 

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from fileindex.base.arrays import Int8s, Int64s
 from lsm.arrow.text_form import concat_tables, gather
+from sparkexpr.values.arrays import Int8s, Int64s
 
 
 @dataclass(frozen=True, slots=True)

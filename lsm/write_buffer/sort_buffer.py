@@ -9,8 +9,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from fileindex.base.arrays import Int8s, Int64s
-from fileindex.base.thresholds import thresholds
 from lsm.data_files.spill import SpillFile, SpillSpace, batch_rows
 from lsm.keys.sort import INSERT, SEQUENCE_NUMBER, VALUE_KIND, Sorted, SortKey, rough_order, sort_rows
 from lsm.merge.function import MergeFunction, combines_versions
@@ -18,6 +16,8 @@ from lsm.merge.keep_all import KeepAll, align_by_key
 from lsm.merge.merge_iterator import merge_runs
 from lsm.write_buffer.gather import RowsInPlace
 from lsm.write_buffer.source import Blocks, BufferedRows, Source
+from paimon_base.thresholds import thresholds
+from sparkexpr.values.arrays import Int8s, Int64s
 
 
 @dataclass(slots=True)

@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from fileindex.base.arrays import Int8s, Int64s
-from fileindex.base.thresholds import thresholds
 from lsm.arrow.text_form import TextForm, encode_for_gather
 from lsm.keys.sort import INSERT
 from lsm.write_buffer.gather import GatheredInput, RowsInPlace
+from paimon_base.thresholds import thresholds
+from sparkexpr.values.arrays import Int8s, Int64s
 
 
 @dataclass(slots=True)

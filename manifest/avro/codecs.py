@@ -14,8 +14,8 @@ from typing import Protocol
 import pyarrow as pa
 import zstandard
 
-from fileindex.base.errors import UnsupportedOption
 from manifest.io.errors import UnsupportedTable
+from paimon_base.errors import UnsupportedOption
 
 MAX_PAYLOAD = 1 << 30
 """Maximal decompressed bytes of a manifest. Paimon rolls manifests at 8 MB compressed."""

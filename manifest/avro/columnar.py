@@ -14,10 +14,10 @@ from typing import Protocol, Self, TypeVar
 import numpy as np
 import pyarrow as pa
 
-from fileindex.base.arrays import AnyArray, Indices, Int64s, Mask, numpy_array
-from fileindex.base.thresholds import thresholds
 from manifest.avro.schemas import AvroSchema
 from manifest.avro.sequential import decode_few
+from paimon_base.thresholds import thresholds
+from sparkexpr.values.arrays import AnyArray, Indices, Int64s, Mask, numpy_array
 
 _PADDING = 16
 _MOST_ITEMS = 1 << 12

@@ -28,13 +28,13 @@ import fastavro
 import pyarrow as pa
 from fastavro.schema import SchemaParseException
 
-from fileindex.base.errors import CorruptFile, UnsupportedOption
-from fileindex.base.thresholds import thresholds
 from manifest.avro.codecs import BROKEN_BLOCK, MAX_PAYLOAD, compressor, decompressor
 from manifest.avro.schemas import AvroSchema, layout, prepare_schema
 from manifest.avro.wire import MAGIC, SYNC_BYTES, AvroCursor, block_prefix, encode_header
 from manifest.io.errors import OutOfMemory
 from manifest.io.storage_errors import is_out_of_memory
+from paimon_base.errors import CorruptFile, UnsupportedOption
+from paimon_base.thresholds import thresholds
 
 _MARK, _IS_MARKED, _IS_NAMED = b"sync.marker", b"crc32", b"crc32 of name and content"
 _CRC = 4

@@ -11,8 +11,6 @@ from functools import partial
 
 import numpy as np
 
-from fileindex.base.errors import PaimonError
-from fileindex.base.thresholds import thresholds
 from manifest.commit.commit_markers import list_markers, write_marker
 from manifest.entry.cache import entries_weight, list_weight
 from manifest.entry.columns import EntryColumns
@@ -25,6 +23,8 @@ from manifest.io.group_sync import GroupSync
 from manifest.io.paths import partition_text
 from manifest.snapshot.snapshot import NO_WATERMARK, CommitKind, PartitionStatistics, Snapshot
 from manifest.store import FileStore
+from paimon_base.errors import PaimonError
+from paimon_base.thresholds import thresholds
 
 _PATIENCE_SECONDS = (0.02, 0.2)
 

@@ -17,9 +17,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-from fileindex.base.errors import InvalidArgument, PaimonError
-from fileindex.base.lazy import LazyModule
-from fileindex.base.log import logger_of
 from manifest.commit.attempt import CommitAttempt, CommitChange, CommitIdentity, is_included, remember, verify_not_overwritten
 from manifest.commit.changes import (
     Compactions,
@@ -58,6 +55,9 @@ from manifest.snapshot.commit_info import commit_properties
 from manifest.snapshot.snapshot import BATCH_IDENTIFIER, EMPTY_TABLE, CommitKind, ReadState, Snapshot, SnapshotKey
 from manifest.stats.table_stats import EXACT, Statistics
 from manifest.store import FileStore
+from paimon_base.errors import InvalidArgument, PaimonError
+from paimon_base.lazy import LazyModule
+from paimon_base.log import logger_of
 
 if TYPE_CHECKING:
     from manifest.expire import history_change, snapshots

@@ -16,7 +16,6 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
-from fileindex.base.errors import CorruptFile, InvalidArgument
 from manifest.commit.commit_markers import CommitMarker, list_markers, refuse_expired_run, write_marker
 from manifest.commit.history import CommitHistory, commit_history
 from manifest.commit.message import CommitResult
@@ -24,6 +23,7 @@ from manifest.io.checksum import verify_checksum, with_checksum
 from manifest.io.errors import CommitReplayed
 from manifest.snapshot.snapshot import BATCH_IDENTIFIER, CommitKind
 from manifest.store import FileStore
+from paimon_base.errors import CorruptFile, InvalidArgument
 
 _IDENTIFIER, _BASE = "commitIdentifier", "baseSnapshot"
 

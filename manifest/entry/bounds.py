@@ -11,10 +11,6 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from fileindex.base.arrays import AnyArray, Indices, Int64s, Mask
-from fileindex.base.column_type import BINARIES, FLOATS, STRINGS, ColumnType, Kind, Plain
-from fileindex.base.float_order import spark_order
-from fileindex.base.thresholds import thresholds
 from fileindex.predicate.tree import And, ColumnRef, ComputedPredicate, IsNull, Leaf, Or, Predicate, StartsWith
 from manifest.avro.columnar import optional_longs
 from manifest.entry.columns import EntryColumns
@@ -24,6 +20,10 @@ from manifest.row.binary_row import EMPTY_ROW
 from manifest.row.columns import RowColumns
 from manifest.stats.column_stats import ColumnBounds, leaf_may_match, prefix_may_match, slot_type
 from manifest.types.data_type import DataType
+from paimon_base.thresholds import thresholds
+from sparkexpr.values.arrays import AnyArray, Indices, Int64s, Mask
+from sparkexpr.values.column_type import BINARIES, FLOATS, STRINGS, ColumnType, Kind, Plain
+from sparkexpr.values.float_order import spark_order
 
 
 @dataclass(frozen=True, slots=True)

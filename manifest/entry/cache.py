@@ -10,12 +10,12 @@ import operator
 from collections.abc import Hashable, Iterator, Sequence
 from typing import Any
 
-from fileindex.base.thresholds import thresholds
 from manifest.entry.columns import EntryColumns
 from manifest.entry.manifest_list import ManifestFileMeta
 from manifest.io.file_cache import SHARED, FileCache, FreshCache
 from manifest.schema.table_schema import TableSchema
 from manifest.snapshot.snapshot import Snapshot
+from paimon_base.thresholds import thresholds
 
 _META_BYTES = 4096
 _BYTES_A_PAYLOAD_BYTE, _WITHOUT_OBJECTS = 10, 3

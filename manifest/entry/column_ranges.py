@@ -14,11 +14,6 @@ from typing import Any
 
 import numpy as np
 
-from fileindex.base.arrays import Indices
-from fileindex.base.column_type import FLOATS, INTEGERS, STRINGS, Kind, Plain
-from fileindex.base.errors import PaimonError
-from fileindex.base.float_order import spark_order_key
-from fileindex.base.thresholds import thresholds
 from manifest.entry.bounds import BoundsColumn, key_bounds, value_bounds
 from manifest.entry.columns import EntryColumns
 from manifest.entry.objects import names_of
@@ -26,6 +21,11 @@ from manifest.options.parquet_options import Keep, StatsMode
 from manifest.row.binary_row import EMPTY_ROW, decode_row, encode_row
 from manifest.stats.column_stats import ColumnBounds, SimpleStats, decode_bounds
 from manifest.types.data_type import DataField, DataType
+from paimon_base.errors import PaimonError
+from paimon_base.thresholds import thresholds
+from sparkexpr.values.arrays import Indices
+from sparkexpr.values.column_type import FLOATS, INTEGERS, STRINGS, Kind, Plain
+from sparkexpr.values.float_order import spark_order_key
 
 _MODE = StatsMode(Keep.TRUNCATE, 32)
 _INTEGER_ORDER = ("TINYINT", "SMALLINT", "INT", "BIGINT")

@@ -10,16 +10,16 @@ from itertools import groupby
 
 import numpy as np
 
-from fileindex.base.arrays import Indices, Int64s, Mask
-from fileindex.base.errors import CorruptFile
-from fileindex.base.lazy import cached_property
-from fileindex.base.process import gc_paused
-from fileindex.base.thresholds import thresholds
 from manifest.avro.columnar import RecordColumns, Spans, decode_columns, decode_few_columns
 from manifest.avro.container import Container, encode_records
 from manifest.avro.schemas import MANIFEST_ENTRY, AvroSchema, layout, prepare_schema
 from manifest.entry.data_file import ENTRY_VERSION, DataFileMeta, FileKind, FileSource, ManifestEntry
 from manifest.entry.objects import BuiltFiles, build_entries, build_files, names_of
+from paimon_base.errors import CorruptFile
+from paimon_base.lazy import cached_property
+from paimon_base.process import gc_paused
+from paimon_base.thresholds import thresholds
+from sparkexpr.values.arrays import Indices, Int64s, Mask
 
 _PARSED = prepare_schema(MANIFEST_ENTRY)
 _LAYOUT = layout(MANIFEST_ENTRY)

@@ -9,9 +9,9 @@ from typing import Annotated, Any, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, NonNegativeInt
 
-from fileindex.base.column_type import FLOATS, Kind
 from manifest.snapshot.snapshot import FileName
 from manifest.stats.column_stats import SimpleStats
+from sparkexpr.values.column_type import FLOATS, Kind
 
 _INDEX_SUFFIX = ".index"
 BLOB_FORMAT = ".blob"

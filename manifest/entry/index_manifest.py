@@ -11,12 +11,12 @@ from typing import Any, Final
 
 from pydantic import BaseModel, ConfigDict, NonNegativeInt, ValidationError
 
-from fileindex.base.errors import CorruptFile
 from manifest.avro.container import AVRO, blocks_of, encode_records, in_format, read_container, write_avro
 from manifest.avro.schemas import INDEX_MANIFEST, prepare_schema
 from manifest.io.file_io import FileIO
 from manifest.io.paths import FileNames, TablePaths
 from manifest.snapshot.snapshot import FileName
+from paimon_base.errors import CorruptFile
 
 DELETION_VECTORS: Final = "DELETION_VECTORS"
 HASH: Final = "HASH"

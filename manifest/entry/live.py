@@ -7,15 +7,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fileindex.base.arrays import Int64s, Mask
-from fileindex.base.errors import CorruptFile
-from fileindex.base.lazy import cached_property
 from fileindex.predicate.tree import Predicate
 from manifest.entry.columns import EntryColumns
 from manifest.entry.data_file import FileKind
 from manifest.entry.manifest_blocks import BlockRanges
 from manifest.entry.manifest_list import ManifestFileMeta
 from manifest.stats.column_stats import PartitionType
+from paimon_base.errors import CorruptFile
+from paimon_base.lazy import cached_property
+from sparkexpr.values.arrays import Int64s, Mask
 
 
 def live(entries: EntryColumns) -> EntryColumns:

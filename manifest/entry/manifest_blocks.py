@@ -18,11 +18,6 @@ from typing import TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from fileindex.base.arrays import Int64s, Mask, numpy_array
-from fileindex.base.column_type import INTEGERS, STRINGS, Kind
-from fileindex.base.errors import CorruptFile
-from fileindex.base.lazy import cached_property
-from fileindex.base.thresholds import thresholds
 from manifest.avro.container import read_blocks, read_header
 from manifest.avro.wire import SYNC_BYTES
 from manifest.entry.bounds import BoundsColumn, key_bounds
@@ -33,6 +28,11 @@ from manifest.entry.manifest_list import ManifestFileMeta
 from manifest.io.file_cache import FileCache
 from manifest.io.file_io import FileIO
 from manifest.types.data_type import DataType
+from paimon_base.errors import CorruptFile
+from paimon_base.lazy import cached_property
+from paimon_base.thresholds import thresholds
+from sparkexpr.values.arrays import Int64s, Mask, numpy_array
+from sparkexpr.values.column_type import INTEGERS, STRINGS, Kind
 
 BLOCK_RANGES = b"block.ranges"
 """Key in the Avro header."""

@@ -9,9 +9,6 @@ from typing import TypeAlias
 
 import numpy as np
 
-from fileindex.base.arrays import Int64s
-from fileindex.base.errors import CorruptFile, PaimonError
-from fileindex.base.thresholds import thresholds
 from manifest.avro.container import AVRO, Container, ContainerWriter, in_format, read_container
 from manifest.avro.schemas import MANIFEST_ENTRY
 from manifest.entry.bounds import key_bounds
@@ -26,6 +23,9 @@ from manifest.io.file_io import FileIO
 from manifest.io.paths import FileNames, TablePaths
 from manifest.stats.column_stats import PartitionType
 from manifest.types.data_type import DataType
+from paimon_base.errors import CorruptFile, PaimonError
+from paimon_base.thresholds import thresholds
+from sparkexpr.values.arrays import Int64s
 
 
 def cluster(entries: EntryColumns, partition: PartitionType, keys: Sequence[tuple[int, DataType]]) -> EntryColumns:

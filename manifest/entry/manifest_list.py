@@ -11,7 +11,6 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, NonNegativeInt, ValidationError
 
-from fileindex.base.errors import CorruptFile
 from manifest.avro.container import AVRO, blocks_of, encode_records, in_format, read_container, write_avro
 from manifest.avro.schemas import MANIFEST_LIST, prepare_schema
 from manifest.entry.column_ranges import ColumnRanges
@@ -20,6 +19,7 @@ from manifest.io.file_io import FileIO
 from manifest.io.paths import FileNames, TablePaths
 from manifest.snapshot.snapshot import FileName
 from manifest.stats.column_stats import SimpleStats
+from paimon_base.errors import CorruptFile
 
 _VERSION = 2
 _PARSED = prepare_schema(MANIFEST_LIST)

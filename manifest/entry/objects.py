@@ -14,10 +14,10 @@ from typing import Any, TypeVar
 
 import fastavro
 
-from fileindex.base.thresholds import thresholds
 from manifest.avro.columnar import RecordColumns
 from manifest.entry.data_file import DataFileMeta, FileKind, ManifestEntry
 from manifest.stats.column_stats import SimpleStats
+from paimon_base.thresholds import thresholds
 
 T = TypeVar("T")
 

@@ -9,11 +9,11 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from fileindex.base.errors import PaimonError
-from fileindex.base.lazy import LazyModule
-from fileindex.base.log import logger_of
 from manifest.options.tag_periods import TAG_MODE
 from manifest.store import FileStore
+from paimon_base.errors import PaimonError
+from paimon_base.lazy import LazyModule
+from paimon_base.log import logger_of
 
 if TYPE_CHECKING:
     from manifest.expire import automatic_tags, snapshots

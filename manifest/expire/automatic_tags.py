@@ -10,8 +10,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, tzinfo
 
-from fileindex.base.errors import InvalidArgument
-from fileindex.base.lazy import cached_property
 from manifest.expire.tags import delete_tag, expire_tags, replace_tag
 from manifest.io.errors import SnapshotExpired, SnapshotNotFound
 from manifest.options.tag_periods import (
@@ -29,6 +27,8 @@ from manifest.options.tag_periods import (
 )
 from manifest.snapshot.snapshot import BATCH_IDENTIFIER, NO_WATERMARK, Snapshot
 from manifest.store import FileStore
+from paimon_base.errors import InvalidArgument
+from paimon_base.lazy import cached_property
 
 _BATCH_PREFIX = "batch-write-"
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from fileindex.base.errors import InvalidArgument, did_you_mean
 from manifest.entry.live import live
 from manifest.expire.delete_files import Removed, remove_unreachable
 from manifest.expire.history_change import change_history, changing_history, finish_interrupted
@@ -21,6 +20,7 @@ from manifest.snapshot.manager import SnapshotManager
 from manifest.snapshot.pending_history import PendingHistory
 from manifest.snapshot.snapshot import Snapshot
 from manifest.store import FileStore
+from paimon_base.errors import InvalidArgument, did_you_mean
 
 
 def create_branch(store: FileStore, name: str, tag: str | None = None) -> None:

@@ -14,7 +14,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 
-from fileindex.base.log import logger_of
 from manifest.entry.columns import EntryColumns
 from manifest.expire.delete_files import delete_files, delete_metadata, deletes_of, entries_of
 from manifest.expire.orphans import Reachable, near_tags, reachable
@@ -24,6 +23,7 @@ from manifest.io.threads import run_parallel
 from manifest.options.core_options import CoreOptions
 from manifest.snapshot.snapshot import Snapshot
 from manifest.store import FileStore
+from paimon_base.log import logger_of
 
 _LOG = logger_of(__name__)
 _FOREVER = 2**63 - 1

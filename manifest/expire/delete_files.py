@@ -7,8 +7,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 
-from fileindex.base.errors import PaimonError
-from fileindex.base.log import logger_of
 from manifest.entry.columns import EntryColumns
 from manifest.entry.data_file import FileKind, ManifestEntry
 from manifest.entry.manifest_list import ManifestFileMeta
@@ -16,6 +14,8 @@ from manifest.expire.orphans import Reachable, everything_reachable
 from manifest.io.threads import run_parallel
 from manifest.snapshot.snapshot import Snapshot
 from manifest.store import FileStore, table_around
+from paimon_base.errors import PaimonError
+from paimon_base.log import logger_of
 
 _LOG = logger_of(__name__)
 

@@ -14,13 +14,13 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
-from fileindex.base.log import silence_logs
 from manifest.entry.cache import EntryCache
 from manifest.entry.live import EntryFilter
 from manifest.io.file_io import FileIO, FileStatus
 from manifest.io.paths import BUCKET
 from manifest.io.wrapped import WrappedFileIO
 from manifest.store import FileStore
+from paimon_base.log import silence_logs
 
 T = TypeVar("T")
 

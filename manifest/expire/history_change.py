@@ -18,9 +18,6 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from fileindex.base.errors import CorruptFile
-from fileindex.base.lazy import LazyModule
-from fileindex.base.log import logger_of
 from manifest.expire.delete_files import Removed, remove_unreachable
 from manifest.expire.tag_lock import lock_tags
 from manifest.io import failpoints
@@ -31,6 +28,9 @@ from manifest.snapshot.commit_info import FAST_FORWARD, commit_properties
 from manifest.snapshot.pending_history import UNREADABLE, PendingHistory
 from manifest.snapshot.snapshot import BATCH_IDENTIFIER, FIRST_REPLACED, CommitKind, Snapshot, Tag
 from manifest.store import FileStore
+from paimon_base.errors import CorruptFile
+from paimon_base.lazy import LazyModule
+from paimon_base.log import logger_of
 
 if TYPE_CHECKING:
     from manifest.iceberg import publish as iceberg

@@ -12,9 +12,6 @@ from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from fileindex.base.errors import CorruptFile
-from fileindex.base.lazy import LazyModule
-from fileindex.base.log import logger_of
 from manifest.entry.columns import EntryColumns
 from manifest.entry.data_file import FileKind
 from manifest.entry.live import EntryFilter
@@ -24,6 +21,9 @@ from manifest.io.paths import BUCKET, CHANGELOG, EARLIEST, LATEST, MAIN_BRANCH, 
 from manifest.snapshot.manager import SnapshotManager
 from manifest.snapshot.snapshot import Snapshot, Tag
 from manifest.store import EVERYTHING, FileStore, table_around
+from paimon_base.errors import CorruptFile
+from paimon_base.lazy import LazyModule
+from paimon_base.log import logger_of
 
 if TYPE_CHECKING:
     from manifest.iceberg import orphans as iceberg

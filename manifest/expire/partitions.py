@@ -9,14 +9,14 @@ from datetime import datetime, timedelta
 
 import numpy as np
 
-from fileindex.base.arrays import Int64s
-from fileindex.base.column_type import ColumnType, Plain
-from fileindex.base.errors import CorruptFile, InvalidArgument
 from manifest.entry.columns import EntryColumns
 from manifest.io.paths import partition_text
 from manifest.schema.partition_time import EXPIRATION_TIME, PartitionExpiration, PartitionTime
 from manifest.snapshot.snapshot import Snapshot
 from manifest.store import FileStore
+from paimon_base.errors import CorruptFile, InvalidArgument
+from sparkexpr.values.arrays import Int64s
+from sparkexpr.values.column_type import ColumnType, Plain
 
 SUCCESS_FILE = "_SUCCESS"
 """Name of the file in the directory of a complete partition."""

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from fileindex.base.errors import InvalidArgument
-from fileindex.base.log import logger_of
 from manifest.expire.delete_files import Removed
 from manifest.expire.history_change import change_history, changing_history
 from manifest.snapshot.pending_history import PendingHistory
 from manifest.snapshot.snapshot import Snapshot, Tag
 from manifest.store import FileStore
+from paimon_base.errors import InvalidArgument
+from paimon_base.log import logger_of
 
 _LOG = logger_of(__name__)
 

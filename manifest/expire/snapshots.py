@@ -17,8 +17,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
 
-from fileindex.base.log import logger_of
-from fileindex.base.thresholds import thresholds
 from manifest.entry.columns import EntryColumns
 from manifest.expire.changelogs import expire_changelogs, keep_changelogs, keeps_appended
 from manifest.expire.delete_files import delete_files, delete_metadata, deletes_of, entries_of
@@ -31,6 +29,8 @@ from manifest.io.threads import run_parallel
 from manifest.options.durations import parse_duration_millis
 from manifest.snapshot.snapshot import Snapshot
 from manifest.store import FileStore
+from paimon_base.log import logger_of
+from paimon_base.thresholds import thresholds
 
 _LOG = logger_of(__name__)
 _CONSUMERS = "consumer.expiration-time"

@@ -9,8 +9,6 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from fileindex.base.errors import CorruptFile, PaimonError
-from fileindex.base.lazy import cached_property
 from manifest.fsck.manifests import BROKEN
 from manifest.fsck.problem import Findings, Origin, ProblemKind
 from manifest.io.errors import SnapshotNotFound
@@ -22,6 +20,8 @@ from manifest.snapshot.manager import SnapshotManager
 from manifest.snapshot.pending_history import UNREADABLE
 from manifest.snapshot.snapshot import Snapshot, Tag
 from manifest.store import FileStore
+from paimon_base.errors import CorruptFile, PaimonError
+from paimon_base.lazy import cached_property
 
 _HINT_TRIES = 3
 _LONG_DIGITS = 19

@@ -12,14 +12,14 @@ from typing import TypeVar
 
 import numpy as np
 
-from fileindex.base.errors import CorruptFile, PaimonError
-from fileindex.base.float_order import spark_order_key
 from manifest.entry.columns import EntryColumns
 from manifest.entry.data_file import FileKind
 from manifest.entry.manifest_list import ManifestFileMeta
 from manifest.fsck.problem import Findings, Origin, ProblemKind
 from manifest.stats.column_stats import ColumnBounds
 from manifest.store import FileStore
+from paimon_base.errors import CorruptFile, PaimonError
+from sparkexpr.values.float_order import spark_order_key
 
 BROKEN = (PaimonError, OSError, ValueError, LookupError, TypeError, ArithmeticError, AttributeError, RecursionError, AssertionError)
 """Errors of decoding corrupt bytes."""

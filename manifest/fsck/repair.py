@@ -17,8 +17,6 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
 
-from fileindex.base.errors import CorruptFile, InvalidArgument
-from fileindex.base.log import logger_of
 from manifest.entry.live import live
 from manifest.expire.history_change import finish_change, lock_history
 from manifest.expire.orphans import branches_of, list_orphans
@@ -30,6 +28,8 @@ from manifest.io.errors import SnapshotNotFound, UnsupportedTable
 from manifest.snapshot.pending_history import UNREADABLE
 from manifest.snapshot.snapshot import Snapshot
 from manifest.store import FileStore
+from paimon_base.errors import CorruptFile, InvalidArgument
+from paimon_base.log import logger_of
 
 _LOG = logger_of(__name__)
 _MISSING = frozenset({ProblemKind.MISSING_FILE, ProblemKind.MANIFEST_LIST, ProblemKind.MANIFEST, ProblemKind.INDEX_MANIFEST})

@@ -9,12 +9,12 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from fileindex.base.errors import PaimonError
 from manifest.entry.data_file import ManifestEntry
 from manifest.entry.index_manifest import IndexManifestEntry
 from manifest.fsck.problem import Findings, Origin, ProblemKind
 from manifest.io.paths import escape, partition_text
 from manifest.store import FileStore
+from paimon_base.errors import PaimonError
 
 
 class DataUnit(BaseModel):

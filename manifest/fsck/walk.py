@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 
-from fileindex.base.errors import CorruptFile, PaimonError
 from manifest.entry.cache import nothing_held
 from manifest.expire.orphans import branches_of, list_orphans
 from manifest.fsck.history import CheckedHistory
@@ -17,6 +16,7 @@ from manifest.fsck.states import CheckedStates
 from manifest.fsck.unit import Unit
 from manifest.io.paths import with_branch
 from manifest.store import FileStore
+from paimon_base.errors import CorruptFile, PaimonError
 
 ORPHANS, ORPHAN_BYTES = "unreferenced files", "bytes of unreferenced files"
 

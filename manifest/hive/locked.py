@@ -9,11 +9,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from fileindex.base.errors import UnsupportedOption
 from manifest.hive.metastore import Metastore
 from manifest.io.file_io import FileIO
 from manifest.io.wrapped import ThinFileIO
 from manifest.options.option_reader import OptionReader
+from paimon_base.errors import UnsupportedOption
 
 _ENABLED, _TYPE, _TIMEOUT, _SLEEP, _LENGTH = (
     "lock.enabled",

@@ -13,8 +13,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, Final
 
-from fileindex.base.log import logger_of
-from fileindex.base.redaction import redact
 from manifest.hive.options import HiveOptions
 from manifest.hive.wire import (
     BadMessage,
@@ -34,6 +32,8 @@ from manifest.hive.wire import (
 )
 from manifest.io.errors import CatalogRefused, CommitConflict
 from manifest.rest.errors import CatalogUnavailable, NotOffered, ResourceMissing, ResourceTaken
+from paimon_base.log import logger_of
+from paimon_base.redaction import redact
 
 _LOG = logger_of(__name__)
 _TAKEN, _MISSING, _OTHER = "AlreadyExistsException", "NoSuchObjectException", ""

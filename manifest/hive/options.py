@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any, Final
 from xml.etree import ElementTree as ET
 
-from fileindex.base.errors import InvalidArgument, UnsupportedOption
 from manifest.options.catalog_options import POOL, SYNC
 from manifest.options.durations import parse_duration_millis
 from manifest.options.option_reader import OptionReader
+from paimon_base.errors import InvalidArgument, UnsupportedOption
 
 _URI, _CONF_DIR, _IN_PROPERTIES = "uri", "hive-conf-dir", "location-in-properties"
 _CASCADE, _SKIP_STATS, _TYPE = "alter-table-cascade", "hive.skip-update-stats", "table.type"

@@ -6,12 +6,12 @@ import time
 from collections.abc import Mapping
 from typing import Final
 
-from fileindex.base.column_type import Kind
 from manifest.hive.metastore import user_name
 from manifest.hive.options import HiveOptions
 from manifest.hive.wire import Struct, number, properties, record, records, text, value_of
 from manifest.schema.table_schema import TableSchema
 from manifest.types.data_type import DataField, DataType
+from sparkexpr.values.column_type import Kind
 
 # Fields of the metastore's Table, StorageDescriptor, SerDeInfo, FieldSchema and Database.
 NAME, DATABASE, _OWNER, _CREATED, _ACCESSED, _RETENTION, STORAGE, _PARTITIONS, PARAMETERS, TYPE = 1, 2, 3, 4, 5, 6, 7, 8, 9, 12

@@ -8,10 +8,10 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any
 
-from fileindex.base.column_type import TIMESTAMPS, Kind
 from manifest.avro.schemas import AvroSchema
 from manifest.schema.iceberg_schema import FIRST_PARTITION_ID
 from manifest.types.data_type import DataType
+from sparkexpr.values.column_type import TIMESTAMPS, Kind
 
 _PARTITION_TYPES: dict[Kind, AvroSchema] = {
     Kind.BOOLEAN: "boolean",

@@ -13,9 +13,6 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Any, Final, TypeAlias
 
-from fileindex.base.column_type import Plain
-from fileindex.base.errors import CorruptFile
-from fileindex.base.float_order import total_order_key
 from manifest.avro.codecs import codec_name
 from manifest.avro.container import ContainerWriter, blocks_of, encode_records, read_container
 from manifest.avro.schemas import AvroSchema, prepare_schema
@@ -26,6 +23,9 @@ from manifest.io.paths import local_form
 from manifest.schema.iceberg_schema import WITH_VECTORS, IcebergOptions
 from manifest.stats.column_stats import PartitionType
 from manifest.types.data_type import DataType
+from paimon_base.errors import CorruptFile
+from sparkexpr.values.column_type import Plain
+from sparkexpr.values.float_order import total_order_key
 
 EXISTING: Final = 0
 ADDED: Final = 1

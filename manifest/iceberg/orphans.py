@@ -6,7 +6,6 @@ import re
 from collections.abc import Sequence
 from contextlib import suppress
 
-from fileindex.base.errors import CorruptFile
 from manifest.iceberg.manifests import IcebergManifest, IcebergManifests
 from manifest.iceberg.metadata import TableMetadata
 from manifest.iceberg.vectors import POSITION_DELETES
@@ -14,6 +13,7 @@ from manifest.io.file_io import FileStatus
 from manifest.io.paths import local_form
 from manifest.schema.iceberg_schema import IcebergOptions, metadata_directory
 from manifest.store import FileStore
+from paimon_base.errors import CorruptFile
 
 _MANIFEST = re.compile(r".+-m\d+\.avro|snap-.+\.avro|.+-dv\.puffin")
 _VERSION = re.compile(r"v\d+\.metadata\.json")

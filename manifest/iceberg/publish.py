@@ -14,8 +14,6 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
-from fileindex.base.lazy import cached_property
-from fileindex.base.log import logger_of
 from manifest.iceberg.changes import EntryBuilder, FileChanges
 from manifest.iceberg.manifests import DATA, DELETED, EXISTING, Entry, IcebergManifest, IcebergManifests, partition_record
 from manifest.iceberg.metadata import Json, TableMetadata, snapshot_json, table_metadata
@@ -35,6 +33,8 @@ from manifest.schema.iceberg_schema import (
 )
 from manifest.snapshot.snapshot import CommitKind, Snapshot
 from manifest.store import FileStore
+from paimon_base.lazy import cached_property
+from paimon_base.log import logger_of
 
 _LOG = logger_of(__name__)
 _ATTEMPTS = 10

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 import struct
 
-from fileindex.base.column_type import BINARIES, STRINGS, TIMESTAMPS, Kind, Plain
 from manifest.types.data_type import DataType
+from sparkexpr.values.column_type import BINARIES, STRINGS, TIMESTAMPS, Kind, Plain
 
 _PACK = {
     Kind.BOOLEAN: struct.Struct("<?"),

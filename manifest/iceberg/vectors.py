@@ -11,11 +11,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from fileindex.base.errors import CorruptFile
 from fileindex.rowset.roaring import deserialize
 from manifest.entry.index_manifest import DELETION_VECTORS, DeletionVectorRange
 from manifest.snapshot.snapshot import Snapshot
 from manifest.store import FileStore
+from paimon_base.errors import CorruptFile
 
 POSITION_DELETES: Final = 1
 _MAGIC = b"PFA1"

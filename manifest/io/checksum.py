@@ -12,7 +12,7 @@ import re
 import zlib
 from pathlib import PurePosixPath
 
-from fileindex.base.errors import CorruptFile
+from paimon_base.errors import CorruptFile
 
 CHECKSUM_MEMBER = "crc32"
 """Name of the JSON member."""

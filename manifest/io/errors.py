@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from fileindex.base.errors import InvalidArgument, PaimonError
-from fileindex.base.public import public
-from fileindex.base.redaction import redact
+from paimon_base.errors import InvalidArgument, PaimonError
+from paimon_base.public import public
+from paimon_base.redaction import redact
 
 
 @public

@@ -14,9 +14,9 @@ from collections import OrderedDict, deque
 from collections.abc import Callable, Hashable
 from typing import Any, TypeAlias, TypeVar
 
-from fileindex.base.memory_size import parse_memory_size
-from fileindex.base.process import run_after_fork
 from manifest.io.file_io import FileIO
+from paimon_base.memory_size import parse_memory_size
+from paimon_base.process import run_after_fork
 
 T = TypeVar("T")
 StatIdentity: TypeAlias = tuple[int, ...] | None

@@ -22,7 +22,6 @@ from typing import Any, Protocol, runtime_checkable
 
 import pyarrow as pa
 
-from fileindex.base.errors import CorruptFile
 from manifest.io import failpoints
 from manifest.io.directories import publish_by_rename, retire_by_rename
 from manifest.io.errors import FileReplaced
@@ -38,6 +37,7 @@ from manifest.io.posix import (
     turn_at,
 )
 from manifest.io.storage_errors import with_storage_errors
+from paimon_base.errors import CorruptFile
 
 _CLOCK_TICK_NANOS = 2 * 10**9
 """File times are coarse: a file that changed just now can change again within the same tick."""

@@ -20,10 +20,10 @@ from typing import Final, NoReturn
 
 import numpy as np
 
-from fileindex.base.column_type import ColumnType, Kind, Plain
-from fileindex.base.errors import InvalidArgument, UnsupportedType, did_you_mean
-from fileindex.base.lazy import cached_property
 from manifest.io.errors import SystemTableReadOnly, UnknownSystemTable
+from paimon_base.errors import InvalidArgument, UnsupportedType, did_you_mean
+from paimon_base.lazy import cached_property
+from sparkexpr.values.column_type import ColumnType, Kind, Plain
 
 SCHEMA, SNAPSHOT, TAG, CHANGELOG, CONSUMER, BRANCH = "schema-", "snapshot-", "tag-", "changelog-", "consumer-", "branch-"
 LATEST, EARLIEST, ROLLBACK = "LATEST", "EARLIEST", "ROLLBACK"

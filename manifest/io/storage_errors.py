@@ -9,8 +9,8 @@ from functools import wraps
 from types import TracebackType
 from typing import Any, TypeVar, cast
 
-from fileindex.base.errors import PaimonError
 from manifest.io.errors import FileMissing, FileTaken, OutOfDisk, StorageDenied, StorageError
+from paimon_base.errors import PaimonError
 
 _Class = TypeVar("_Class", bound=type)
 _KINDS: tuple[tuple[type[OSError], type[StorageError]], ...] = (

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-from fileindex.base.errors import InvalidArgument, UnsupportedOption
 from manifest.options.catalog_options import POOL, SYNC
 from manifest.options.option_reader import OptionReader
+from paimon_base.errors import InvalidArgument, UnsupportedOption
 
 _URI, _KEY = "uri", "catalog-key"
 _PROPERTY: Final = "jdbc."

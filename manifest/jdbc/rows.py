@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
 
-from fileindex.base.errors import UnsupportedOption
 from manifest.jdbc.options import JdbcOptions
 from manifest.rest.errors import CatalogUnavailable
+from paimon_base.errors import UnsupportedOption
 
 _MISSING: Final = "a JDBC catalog needs SQLAlchemy; run: pip install 'pyspark-paimon[jdbc]'"
 _BUSY_SECONDS = 30

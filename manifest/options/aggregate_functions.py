@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from importlib.util import find_spec
 
-from fileindex.base.column_type import FLOATS, INTEGERS, Kind
-from fileindex.base.errors import UnsupportedOption
 from manifest.types.data_type import MAX_LENGTH, DataType
+from paimon_base.errors import UnsupportedOption
+from sparkexpr.values.column_type import FLOATS, INTEGERS, Kind
 
 _Takes = Callable[[DataType], bool]
 _NUMERIC = INTEGERS | FLOATS | {Kind.DECIMAL}

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from fileindex.base.errors import InvalidArgument, UnsupportedOption
 from manifest.options.option_reader import OptionReader
+from paimon_base.errors import InvalidArgument, UnsupportedOption
 
 _TABLE_DEFAULT: Final = "table-default."
 _DATABASE: Final = ("default-database", "defaultDatabase")

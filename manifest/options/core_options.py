@@ -12,12 +12,12 @@ from typing import Annotated, Any
 
 from pydantic import AliasGenerator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
-from fileindex.base.errors import InvalidArgument, UnsupportedOption
-from fileindex.base.memory_size import parse_memory_size
 from manifest.options.durations import parse_duration_millis
 from manifest.options.former_keys import with_present_keys
 from manifest.options.merge_engine import DEDUPLICATE, EngineTraits, engine_traits
 from manifest.options.parquet_options import ParquetOptions, StatsMode
+from paimon_base.errors import InvalidArgument, UnsupportedOption
+from paimon_base.memory_size import parse_memory_size
 
 _MAX_INT = 2**31 - 1
 _MAX_LONG = 2**63 - 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from fileindex.base.errors import UnsupportedOption
+from paimon_base.errors import UnsupportedOption
 
 _TEXT = re.compile(r"\s*(\d{1,18})\s*([a-zA-Zµ]*)\s*")
 _MILLIS: dict[str, float] = {

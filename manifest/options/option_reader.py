@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from fileindex.base.errors import InvalidArgument, UnsupportedOption
 from manifest.options.durations import parse_duration_millis
+from paimon_base.errors import InvalidArgument, UnsupportedOption
 
 _FLAGS = {"true": True, "false": False}
 

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from fileindex.base.column_type import Plain
-from fileindex.base.errors import UnsupportedOption
-from fileindex.base.memory_size import parse_memory_size
+from paimon_base.errors import UnsupportedOption
+from paimon_base.memory_size import parse_memory_size
+from sparkexpr.values.column_type import Plain
 
 PARQUET_PREFIX = "parquet."
 _BLOOM, _FPP, _NDV = "parquet.bloom.filter.enabled", "parquet.bloom.filter.fpp", "parquet.bloom.filter.expected.ndv"

@@ -15,7 +15,6 @@ from __future__ import annotations
 import difflib
 from collections.abc import Mapping
 
-from fileindex.base.errors import UnsupportedOption
 from manifest.io.errors import UnsupportedTable
 from manifest.options.aggregate_functions import MAP_LAYOUT, field_option_reason
 from manifest.options.core_options import CoreOptions
@@ -36,6 +35,7 @@ from manifest.options.known_keys import (
 )
 from manifest.options.parquet_options import PARQUET_PREFIX, PARQUET_WITHOUT_EFFECT, parquet_reason
 from manifest.options.without_effect import PREFIXES_WITHOUT_EFFECT, WITHOUT_EFFECT
+from paimon_base.errors import UnsupportedOption
 
 _OF_STORES = (
     *("aws_", "azure.", "azure_", "fs.azure.", "fs.gs.", "fs.oss.", "fs.s3.", "fs.s3a.", "gcs.", "google_", "gs.", "oss.", "s3.", "s3a."),

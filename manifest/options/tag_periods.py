@@ -8,8 +8,8 @@ from datetime import datetime, timedelta, tzinfo
 from typing import Final
 from zoneinfo import ZoneInfo
 
-from fileindex.base.errors import UnsupportedOption
 from manifest.options.durations import parse_duration_millis
+from paimon_base.errors import UnsupportedOption
 
 TAG_MODE: Final = "tag.automatic-creation"
 TAG_EXPIRES: Final = "tag.time-expire-enabled"

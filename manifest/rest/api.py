@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 from urllib.parse import quote_plus
 
-from fileindex.base.errors import UnsupportedOption
 from manifest.io.paths import split_branch
 from manifest.rest.client import RestClient
 from manifest.rest.errors import NotOffered, ResourceMissing
@@ -44,6 +43,7 @@ from manifest.schema.change import (
 )
 from manifest.schema.table_schema import TableSchema
 from manifest.snapshot.snapshot import Snapshot
+from paimon_base.errors import UnsupportedOption
 
 
 def server_changes(changes: Sequence[SchemaChange]) -> list[dict[str, Any]]:

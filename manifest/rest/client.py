@@ -21,13 +21,13 @@ from urllib.parse import urlencode, urlsplit
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from fileindex.base.errors import PaimonError
-from fileindex.base.log import logger_of
-from fileindex.base.redaction import hide
 from manifest.io.errors import CatalogRefused
 from manifest.rest.dlf import DlfSigner
 from manifest.rest.errors import CatalogUnavailable, NotAuthorized, NotOffered, NotPermitted, ResourceMissing, ResourceTaken
 from manifest.rest.options import RestOptions
+from paimon_base.errors import PaimonError
+from paimon_base.log import logger_of
+from paimon_base.redaction import hide
 
 _LOG = logger_of(__name__)
 _FIRST_WAIT, _LONGEST_WAIT = 0.2, 20.0

@@ -25,8 +25,8 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import parse_qsl, quote_plus, unquote_plus, urlsplit
 
-from fileindex.base.errors import InvalidArgument, UnsupportedOption
 from manifest.rest.errors import NotAuthorized
+from paimon_base.errors import InvalidArgument, UnsupportedOption
 
 PREFIX: Final = "dlf."
 _KEY, _SECRET, _TOKEN, _REGION = "dlf.access-key-id", "dlf.access-key-secret", "dlf.security-token", "dlf.region"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import errno
 
-from fileindex.base.public import public
-from fileindex.base.redaction import redact
 from manifest.io.errors import CatalogRefused, StorageError
+from paimon_base.public import public
+from paimon_base.redaction import redact
 
 
 @public

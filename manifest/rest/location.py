@@ -9,11 +9,11 @@ from functools import lru_cache
 from typing import Final, Self
 from urllib.parse import quote, unquote, urlsplit
 
-from fileindex.base.errors import InvalidArgument
 from manifest.rest.api import RestApi
 from manifest.rest.messages import Identifier
 from manifest.rest.options import RestOptions
 from manifest.storage.session_options import session_catalog
+from paimon_base.errors import InvalidArgument
 
 SCHEME: Final = "rest"
 _SUFFIX: Final = ".db"

@@ -11,12 +11,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from urllib.parse import urlsplit
 
-from fileindex.base.errors import InvalidArgument, UnsupportedOption
 from manifest.options.option_reader import OptionReader
 from manifest.rest.dlf import NAMES, PREFIX, DlfOptions, dlf_options
 from manifest.storage.schemes import scheme_of
 from manifest.storage.session_options import refuse_server_credentials
 from manifest.storage.storage_options import StorageOptions, canonical
+from paimon_base.errors import InvalidArgument, UnsupportedOption
 
 HEADER = "header."
 _OURS = (

@@ -11,12 +11,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from fileindex.base.log import logger_of
 from manifest.io.errors import CatalogRefused
 from manifest.rest.api import RestApi
 from manifest.rest.errors import CatalogUnavailable, NotAuthorized, ResourceMissing, ResourceTaken
 from manifest.rest.messages import CommitRequest, Identifier
 from manifest.snapshot.snapshot import Changed, Snapshot
+from paimon_base.log import logger_of
 
 _LOG = logger_of(__name__)
 

@@ -11,9 +11,9 @@ import struct
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 
-from fileindex.base.column_type import BINARIES, STRINGS, TIMESTAMPS, Kind, Plain
-from fileindex.base.errors import UnsupportedType
 from manifest.types.data_type import DataType
+from paimon_base.errors import UnsupportedType
+from sparkexpr.values.column_type import BINARIES, STRINGS, TIMESTAMPS, Kind, Plain
 
 EMPTY_ROW = bytes(12)
 _ARITY = struct.Struct(">i")
@@ -51,7 +51,7 @@ def encode_row(values: Sequence[Plain], types: Sequence[DataType]) -> bytes:
 
     The arity is in front.
 
-    >>> from fileindex.base.column_type import Kind
+    >>> from sparkexpr.values.column_type import Kind
     >>> encode_row((42,), (DataType(Kind.INT),)).hex()
     '0000000100000000000000002a00000000000000'
     """
@@ -136,7 +136,7 @@ def decode_fields(data: bytes, arity: int, fields: Iterable[tuple[int, DataType]
 
     ``fields`` are positions and types, ``arity`` the number of fields. Raises ``ValueError`` as ``decode_row`` does.
 
-    >>> from fileindex.base.column_type import Kind
+    >>> from sparkexpr.values.column_type import Kind
     >>> decode_fields(encode_row((1, 2, 3), (DataType(Kind.INT),) * 3), 3, [(2, DataType(Kind.INT))])
     (3,)
     """

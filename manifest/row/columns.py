@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from fileindex.base.arrays import AnyArray, Int64s, Mask
-from fileindex.base.column_type import BINARIES, STRINGS, TIMESTAMPS, Kind
-from fileindex.base.errors import UnsupportedType
 from manifest.avro.columnar import at_offsets
 from manifest.row.binary_row import header_size, reserved_bytes
 from manifest.types.data_type import DataType
+from paimon_base.errors import UnsupportedType
+from sparkexpr.values.arrays import AnyArray, Int64s, Mask
+from sparkexpr.values.column_type import BINARIES, STRINGS, TIMESTAMPS, Kind
 
 _ARITY_BYTES = 4
 _WORD = 8

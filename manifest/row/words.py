@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from fileindex.base.arrays import Int64s, Mask, UInt32s, UInt64s, numpy_array
-from fileindex.base.column_type import BINARIES, STRINGS, Kind
-from fileindex.base.errors import UnsupportedType
-from fileindex.base.plain_value import plain_array
 from manifest.row.binary_row import header_size, reserved_bytes
 from manifest.types.data_type import DataType
+from paimon_base.errors import UnsupportedType
+from sparkexpr.values.arrays import Int64s, Mask, UInt32s, UInt64s, numpy_array
+from sparkexpr.values.column_type import BINARIES, STRINGS, Kind
+from sparkexpr.values.plain_value import plain_array
 
 _INLINE = 7
 _LONG_DECIMAL_BYTES = 16

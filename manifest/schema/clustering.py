@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Literal, TypeAlias
 
-from fileindex.base.column_type import Kind
-from fileindex.base.errors import UnsupportedOption
 from manifest.options.core_options import CoreOptions
 from manifest.schema.table_schema import BucketMode, TableSchema
+from paimon_base.errors import UnsupportedOption
+from sparkexpr.values.column_type import Kind
 
 CurveName: TypeAlias = Literal["order", "zorder", "hilbert"]
 

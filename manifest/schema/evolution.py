@@ -6,8 +6,6 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from fileindex.base.column_type import Kind
-from fileindex.base.errors import UnknownColumn
 from fileindex.build.options import COLUMNS_OPTION, index_option
 from manifest.io.errors import InvalidSchema
 from manifest.options.aggregate_functions import MAP_LAYOUT
@@ -30,6 +28,8 @@ from manifest.schema.table_schema import FILE_VERSION, TableSchema
 from manifest.schema.validation import check_altered
 from manifest.types.cast_rules import Cast, cast_of
 from manifest.types.data_type import DataField, DataType, highest_id, number_fields
+from paimon_base.errors import UnknownColumn
+from sparkexpr.values.column_type import Kind
 
 _LISTS = frozenset(
     [

@@ -10,12 +10,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from fileindex.base.column_type import Kind
-from fileindex.base.errors import UnsupportedOption
 from manifest.io.errors import UnsupportedTable
 from manifest.options.core_options import CoreOptions
 from manifest.schema.table_schema import TableSchema
 from manifest.types.data_type import DataField, DataType
+from paimon_base.errors import UnsupportedOption
+from sparkexpr.values.column_type import Kind
 
 WITH_VECTORS: Final = 3
 """Format version of Iceberg that has deletion vectors."""

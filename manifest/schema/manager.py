@@ -9,8 +9,6 @@ import errno
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 
-from fileindex.base.errors import CorruptFile
-from fileindex.base.log import logger_of
 from manifest.io.checksum import with_checksum
 from manifest.io.errors import FileReplaced, SchemaMismatch, TableExists, TableNotFound
 from manifest.io.file_cache import SHARED, FileCache, StatIdentity
@@ -19,6 +17,8 @@ from manifest.io.paths import MAIN_BRANCH, SCHEMA, TablePaths, parse_number
 from manifest.schema.change import SchemaChange
 from manifest.schema.table_schema import TableSchema
 from manifest.snapshot.manager import SnapshotManager
+from paimon_base.errors import CorruptFile
+from paimon_base.log import logger_of
 
 _LOG = logger_of(__name__)
 _ATTEMPTS = 10

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
-from fileindex.base.column_type import Kind
 from manifest.schema.change import AddColumn, ChangeType, SchemaChange
 from manifest.schema.evolution import hashed_columns
 from manifest.schema.table_schema import TableSchema
 from manifest.types.cast_rules import NUMBERS, Cast, cast_of, keeps_values
 from manifest.types.data_type import DataField, DataType
+from sparkexpr.values.column_type import Kind
 
 
 @dataclass(frozen=True)

@@ -9,12 +9,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from fileindex.base.errors import UnsupportedOption
 from manifest.options.aggregate_functions import DEFAULT_FUNCTION, FIELD_OPTION, GROUP_REMOVE, LAST_NON_NULL, check_function
 from manifest.options.core_options import CoreOptions
 from manifest.options.merge_engine import AGGREGATE_REMOVE, DEDUPLICATE, ENGINES, PARTIAL_REMOVE, EngineTraits, engine_traits
 from manifest.schema.table_schema import TableSchema
 from manifest.types.data_type import DataType
+from paimon_base.errors import UnsupportedOption
 
 _NULL_STRATEGIES = ("merge", "ignore", "error")
 

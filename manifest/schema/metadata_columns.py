@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Final
 
-from fileindex.base.column_type import Kind
 from manifest.schema.table_schema import TableSchema
 from manifest.types.data_type import DataField, DataType
+from sparkexpr.values.column_type import Kind
 
 FILE_PATH: Final = "__paimon_file_path"
 ROW_INDEX: Final = "__paimon_row_index"

@@ -9,11 +9,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from fileindex.base.column_type import Kind
 from manifest.options.aggregate_functions import DEFAULT_FUNCTION, FIELD_OPTION
 from manifest.options.former_keys import PRESENT_KEYS
 from manifest.options.support import effect_of
 from manifest.schema.table_schema import BucketMode
+from sparkexpr.values.column_type import Kind
 
 if TYPE_CHECKING:
     from manifest.schema.table_schema import TableSchema

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
 
-from fileindex.base.column_type import TIMESTAMPS, Kind
-from fileindex.base.errors import UnsupportedOption
 from manifest.options.durations import parse_duration_millis
 from manifest.schema.table_schema import TableSchema
+from paimon_base.errors import UnsupportedOption
+from sparkexpr.values.column_type import TIMESTAMPS, Kind
 
 EXPIRATION_TIME = "partition.expiration-time"
 FORMATTER, PATTERN = "partition.timestamp-formatter", "partition.timestamp-pattern"

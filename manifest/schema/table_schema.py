@@ -12,8 +12,6 @@ import pyarrow as pa
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_serializer, field_validator
 from pydantic.alias_generators import to_camel
 
-from fileindex.base.column_type import ColumnType
-from fileindex.base.errors import CorruptFile, PaimonError, UnknownColumn, UnsupportedOption, UnsupportedType
 from manifest.io.checksum import verify_checksum
 from manifest.io.errors import UnsupportedTable
 from manifest.io.numbers import Count, FieldId, Millis
@@ -21,6 +19,8 @@ from manifest.io.paths import POSTPONE_BUCKET
 from manifest.options.core_options import CoreOptions
 from manifest.schema.table_kind import AppendTable, KeyValueTable, TableKind
 from manifest.types.data_type import DataField, DataType, arrow_schema
+from paimon_base.errors import CorruptFile, PaimonError, UnknownColumn, UnsupportedOption, UnsupportedType
+from sparkexpr.values.column_type import ColumnType
 
 if TYPE_CHECKING:
     from fileindex.build.options import FileIndexOptions

@@ -14,8 +14,6 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from fileindex.base.column_type import STRINGS, TIMESTAMPS, Kind
-from fileindex.base.errors import UnsupportedOption
 from fileindex.build.options import FileIndexOptions, index_option
 from manifest.io.errors import InvalidSchema, UnsupportedTable
 from manifest.options.aggregate_functions import GROUP_REMOVE, check_field_columns
@@ -29,6 +27,8 @@ from manifest.schema.partition_time import PartitionExpiration, check_record_exp
 from manifest.schema.table_schema import BucketMode, TableSchema
 from manifest.types.data_type import MAX_LENGTH, DataField, DataType, default_scalar, from_arrow, highest_id, number_fields
 from manifest.types.ddl import parse_table_ddl
+from paimon_base.errors import UnsupportedOption
+from sparkexpr.values.column_type import STRINGS, TIMESTAMPS, Kind
 
 _OWN = frozenset(
     [

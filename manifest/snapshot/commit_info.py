@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from fileindex.base.errors import InvalidArgument
 from manifest.snapshot.snapshot import FIRST_REPLACED, Snapshot
+from paimon_base.errors import InvalidArgument
 
 METRIC_PREFIX = "pyspark-paimon."
 OPERATION = f"{METRIC_PREFIX}operation"

@@ -7,13 +7,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from fileindex.base.errors import CorruptFile
-from fileindex.base.log import logger_of
 from manifest.io.checksum import CHECKSUM_MEMBER, verify_checksum, with_checksum
 from manifest.io.errors import UnsafeFileIO
 from manifest.io.file_io import FileIO
 from manifest.io.numbers import MAX_LONG
 from manifest.io.paths import CONSUMER, TablePaths, consumer_name
+from paimon_base.errors import CorruptFile
+from paimon_base.log import logger_of
 
 _LOG = logger_of(__name__)
 LAST_READ = "lastRead"

@@ -9,8 +9,6 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
 
-from fileindex.base.errors import CorruptFile, InvalidArgument, PaimonError, did_you_mean
-from fileindex.base.thresholds import thresholds
 from manifest.io import failpoints
 from manifest.io.checksum import with_checksum
 from manifest.io.errors import SnapshotExpired, SnapshotNotFound, TagExists
@@ -20,6 +18,8 @@ from manifest.io.paths import BRANCH, SNAPSHOT, TAG, parse_number, tag_name
 from manifest.snapshot.consumers import LAST_READ, ConsumerFiles
 from manifest.snapshot.pending_history import UNREADABLE, KeptChangelogs, PendingHistory
 from manifest.snapshot.snapshot import Changed, Snapshot, SnapshotCommit, SnapshotKey, Tag
+from paimon_base.errors import CorruptFile, InvalidArgument, PaimonError, did_you_mean
+from paimon_base.thresholds import thresholds
 
 _TAG_BYTES = 4096
 """Approximate size of a tag in memory."""

@@ -15,12 +15,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from fileindex.base.errors import CorruptFile
-from fileindex.base.lazy import cached_property
 from manifest.io.checksum import verify_checksum, with_checksum
 from manifest.io.file_io import FileIO
 from manifest.io.paths import CHANGELOG, EARLIEST, LATEST, TablePaths, parse_number
 from manifest.snapshot.snapshot import Snapshot, Tag
+from paimon_base.errors import CorruptFile
+from paimon_base.lazy import cached_property
 
 UNREADABLE = ""
 """In place of the delta manifest list of a snapshot file that cannot be parsed."""

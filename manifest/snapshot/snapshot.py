@@ -13,9 +13,9 @@ from typing import Annotated, NamedTuple, Protocol, Self
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, PlainSerializer, ValidationError
 from pydantic.alias_generators import to_camel
 
-from fileindex.base.errors import CorruptFile
 from manifest.io.checksum import verify_checksum
 from manifest.io.numbers import Count, Long, Millis, SnapshotId
+from paimon_base.errors import CorruptFile
 
 BATCH_IDENTIFIER = 2**63 - 1
 """Commit identifier of jobs that commit once, without batch numbers."""

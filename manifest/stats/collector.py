@@ -15,12 +15,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from fileindex.base.column_type import BINARIES, FLOATS, STRINGS, TIMESTAMPS, ColumnType, Kind, Plain
-from fileindex.base.plain_value import from_scalar
 from manifest.options.parquet_options import SYSTEM_MODE, Keep, StatsMode
 from manifest.row.binary_row import encode_row
 from manifest.stats.column_stats import SimpleStats, slot_type
 from manifest.types.data_type import DataField, DataType
+from sparkexpr.values.column_type import BINARIES, FLOATS, STRINGS, TIMESTAMPS, ColumnType, Kind, Plain
+from sparkexpr.values.plain_value import from_scalar
 
 _NAN = float("nan")
 _MICROS = 6

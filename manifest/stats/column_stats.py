@@ -18,10 +18,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from fileindex.base.arrays import AnyArray
-from fileindex.base.column_type import FLOATS, ColumnType, Kind, Plain
-from fileindex.base.errors import CorruptFile
-from fileindex.base.float_order import spark_order_key, total_order_key
 from fileindex.predicate.tree import (
     And,
     ColumnRef,
@@ -38,6 +34,10 @@ from fileindex.predicate.tree import (
 )
 from manifest.row.binary_row import EMPTY_ROW, decode_fields, decode_row, encode_row
 from manifest.types.data_type import DataType
+from paimon_base.errors import CorruptFile
+from sparkexpr.values.arrays import AnyArray
+from sparkexpr.values.column_type import FLOATS, ColumnType, Kind, Plain
+from sparkexpr.values.float_order import spark_order_key, total_order_key
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +97,7 @@ def decode_bounds(
         wanted: Columns to return. None: all.
         unbounded: Kinds whose bounds are unreliable. Only their null counts are returned.
 
-    >>> from fileindex.base.column_type import Kind
+    >>> from sparkexpr.values.column_type import Kind
     >>> from manifest.row.binary_row import encode_row
     >>> types = (DataType(Kind.INT),)
     >>> decode_bounds(SimpleStats(encode_row((1,), types), encode_row((9,), types), (0,)), ["id"], types, 5)
@@ -133,7 +133,7 @@ def may_match(predicate: Predicate, bounds: BoundsLookup, types: Mapping[str, Co
 
     Floats compare as in Spark SQL. ``bounds`` returns None for a column (or map entry) without bounds.
 
-    >>> from fileindex.base.column_type import Kind
+    >>> from sparkexpr.values.column_type import Kind
     >>> from fileindex.predicate.tree import Op
     >>> id_ = ColumnRef("id")
     >>> known = ColumnBounds(10, 20, 0, 100)

@@ -15,14 +15,14 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic.alias_generators import to_camel
 
-from fileindex.base.column_type import FLOATS, STRINGS, TIMESTAMPS, Kind, Plain
-from fileindex.base.errors import CorruptFile
 from manifest.io.checksum import verify_checksum, with_checksum
 from manifest.io.file_io import FileIO
 from manifest.io.numbers import Count, FieldId, SnapshotId
 from manifest.io.paths import FileNames, TablePaths
 from manifest.snapshot.snapshot import CommitKind, Snapshot
 from manifest.types.data_type import DataType
+from paimon_base.errors import CorruptFile
+from sparkexpr.values.column_type import FLOATS, STRINGS, TIMESTAMPS, Kind, Plain
 
 EXACT = "pyspark-paimon.statistics"
 """Property of a snapshot with exact statistics. Those of other engines may be estimates."""

@@ -23,11 +23,11 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
-from fileindex.base.errors import InvalidArgument
 from manifest.io.errors import PathNotAllowed
 from manifest.io.file_io import FileIO, FileStatus, Holder, RangeReader
 from manifest.io.wrapped import WrappedFileIO
 from manifest.storage.schemes import FAMILIES, ObjectPlace, object_place, scheme_of
+from paimon_base.errors import InvalidArgument
 
 ROOTS = "PYSPARK_PAIMON_ROOTS"
 ROOTS_FILE = "PYSPARK_PAIMON_ROOTS_FILE"

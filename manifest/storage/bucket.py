@@ -15,12 +15,12 @@ from concurrent.futures import Future
 from datetime import timedelta
 from typing import Any, TypeVar
 
-from fileindex.base.errors import InvalidArgument, UnsupportedOption
-from fileindex.base.thresholds import thresholds
 from manifest.io.errors import FileMissing, StorageError, UnsafeFileIO
 from manifest.storage.faults import Retries, unfit_reason
 from manifest.storage.schemes import ObjectPlace, StoreFamily
 from manifest.storage.storage_options import StorageOptions
+from paimon_base.errors import InvalidArgument, UnsupportedOption
+from paimon_base.thresholds import thresholds
 
 T = TypeVar("T")
 WRITER = "paimonwriter"

@@ -16,9 +16,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from fileindex.base.log import logger_of
-from fileindex.base.redaction import HIDDEN, redact
 from manifest.io.errors import CredentialsRefused, FileMissing, StorageDenied, StorageError
+from paimon_base.log import logger_of
+from paimon_base.redaction import HIDDEN, redact
 
 _LOG = logger_of(__name__)
 T = TypeVar("T")

@@ -18,17 +18,17 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
 
-from fileindex.base.errors import InvalidArgument, PaimonError, UnsupportedOption
-from fileindex.base.log import logger_of
-from fileindex.base.process import run_after_fork
-from fileindex.base.redaction import redact
-from fileindex.base.thresholds import thresholds
 from manifest.io.errors import CredentialsRefused, FileMissing, FileTaken, OutOfDisk, StorageDenied, StorageError
 from manifest.storage import parallel
 from manifest.storage.faults import RETRIED, Fault
 from manifest.storage.hdfs_options import HdfsOptions
 from manifest.storage.schemes import ObjectPlace
 from manifest.storage.storage_options import StorageOptions
+from paimon_base.errors import InvalidArgument, PaimonError, UnsupportedOption
+from paimon_base.log import logger_of
+from paimon_base.process import run_after_fork
+from paimon_base.redaction import redact
+from paimon_base.thresholds import thresholds
 
 T = TypeVar("T")
 _LOG = logger_of(__name__)

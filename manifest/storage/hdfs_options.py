@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from fileindex.base.errors import InvalidArgument, UnsupportedOption
 from manifest.storage.schemes import ObjectPlace
+from paimon_base.errors import InvalidArgument, UnsupportedOption
 
 CONF_DIR: Final = "hadoop-conf-dir"
 _UMASK, _REPLICATION, _BLOCK_SIZE = "fs.permissions.umask-mode", "dfs.replication", "dfs.blocksize"

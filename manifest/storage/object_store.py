@@ -20,8 +20,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from typing import Any
 
-from fileindex.base.errors import UnsupportedOption
-from fileindex.base.thresholds import thresholds
 from manifest.io.directories import CLAIM, publish_by_claim, retire_by_roots
 from manifest.io.errors import FileTaken, StorageError, UnsafeFileIO
 from manifest.io.file_io import FileIO, FileStatus
@@ -32,6 +30,8 @@ from manifest.storage.bucket import PART_BYTES, Bucket, open_bucket
 from manifest.storage.parallel import start
 from manifest.storage.remote import PartWriter, RemoteFileIO, RemoteOutput
 from manifest.storage.schemes import ObjectPlace
+from paimon_base.errors import UnsupportedOption
+from paimon_base.thresholds import thresholds
 
 PROBE = ".paimon-probe-"
 _beginning = threading.Lock()

@@ -13,11 +13,11 @@ from typing import Any, Protocol, Self
 
 import pyarrow as pa
 
-from fileindex.base.errors import CorruptFile
-from fileindex.base.thresholds import thresholds
 from manifest.io.errors import StorageError
 from manifest.io.file_io import Holder
 from manifest.storage.parallel import start
+from paimon_base.errors import CorruptFile
+from paimon_base.thresholds import thresholds
 
 
 class PartSource(Protocol):

@@ -9,12 +9,12 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from fileindex.base.errors import InvalidArgument
 from manifest.io.file_io import FileIO, LocalFileIO
 from manifest.storage.allowed_roots import guard_file_io
 from manifest.storage.schemes import StoreFamily, object_place, scheme_of
 from manifest.storage.session_options import session_options
 from manifest.storage.storage_options import StorageOptions
+from paimon_base.errors import InvalidArgument
 
 
 def file_io_for(

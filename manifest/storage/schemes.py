@@ -7,8 +7,8 @@ import re
 from dataclasses import dataclass
 from enum import StrEnum
 
-from fileindex.base.errors import InvalidArgument, UnsupportedOption
-from fileindex.base.redaction import redact
+from paimon_base.errors import InvalidArgument, UnsupportedOption
+from paimon_base.redaction import redact
 
 
 class StoreFamily(StrEnum):

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
-from fileindex.base.errors import InvalidArgument
+from paimon_base.errors import InvalidArgument
 
 if TYPE_CHECKING:
     from manifest.storage.schemes import ObjectPlace

@@ -19,11 +19,11 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from fileindex.base.errors import InvalidArgument, UnsupportedOption
-from fileindex.base.redaction import HIDDEN
 from manifest.options.durations import parse_duration_millis
 from manifest.storage.hdfs_options import PREFIXES, hdfs_name
 from manifest.storage.schemes import ObjectPlace, StoreFamily
+from paimon_base.errors import InvalidArgument, UnsupportedOption
+from paimon_base.redaction import HIDDEN
 
 _GIVEN = frozenset(
     {"SimpleAWSCredentialsProvider", "TemporaryAWSCredentialsProvider", "BasicAWSCredentialsProvider", "StaticCredentialsProvider"}

@@ -15,12 +15,12 @@ from typing import Any, TypeAlias
 
 import pyarrow as pa
 
-from fileindex.base.column_type import BINARIES, LISTS, STRINGS, ColumnType, Kind
-from fileindex.base.errors import UnsupportedType
-from fileindex.base.lazy import cached_property
-from fileindex.base.variant_type import VARIANT_ARROW, is_variant_type
 from manifest.io.errors import UnsupportedTable
 from manifest.types.type_parser import parse_atomic, parse_geo, quote_field
+from paimon_base.errors import UnsupportedType
+from paimon_base.lazy import cached_property
+from sparkexpr.values.column_type import BINARIES, LISTS, STRINGS, ColumnType, Kind
+from sparkexpr.values.variant_type import VARIANT_ARROW, is_variant_type
 
 MAX_LENGTH = 2**31 - 1
 NESTED = frozenset({Kind.ARRAY, Kind.MAP, Kind.MULTISET, Kind.ROW, Kind.VECTOR})

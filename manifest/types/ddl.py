@@ -8,10 +8,10 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from fileindex.base.column_type import Kind
-from fileindex.base.errors import UnsupportedType
 from manifest.io.errors import InvalidSchema
 from manifest.types.data_type import DataField, DataType, number_fields
+from paimon_base.errors import UnsupportedType
+from sparkexpr.values.column_type import Kind
 
 _TOKEN = re.compile(r"\s*(`(?:[^`]|``)+`|\"[^\"]+\"|'(?:[^']|'')*'|\w+|[<>(),:.])")
 _MAX_DEPTH = 50

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import re
 
-from fileindex.base.column_type import Kind
-from fileindex.base.errors import UnsupportedType, did_you_mean
+from paimon_base.errors import UnsupportedType, did_you_mean
+from sparkexpr.values.column_type import Kind
 
 LONGEST_TYPE = 2**31 - 1
 Atomic = tuple[Kind, bool, int, int, int]

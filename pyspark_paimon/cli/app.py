@@ -18,8 +18,8 @@ try:
 except ImportError:
     sys.exit("the command line needs typer and rich: pip install 'pyspark-paimon[cli]'")
 
-from fileindex.base.errors import PaimonError
-from fileindex.base.process import gc_paused, hide_pandas
+from paimon_base.errors import PaimonError
+from paimon_base.process import gc_paused, hide_pandas
 from pyspark_paimon._version import __version__
 
 COMMANDS = {

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from fileindex.base.errors import InvalidArgument
-from fileindex.base.lazy import LazyModule
-from fileindex.base.texts import count_text
 from manifest.io.errors import TableExists
+from paimon_base.errors import InvalidArgument
+from paimon_base.lazy import LazyModule
+from paimon_base.texts import count_text
 from pyspark_paimon.cli.target import TableOption, on_table, options_of
 from pyspark_paimon.cli.write import InputFormat
 

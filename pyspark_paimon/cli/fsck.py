@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from fileindex.base.errors import InvalidArgument, PaimonError
-from fileindex.base.lazy import LazyModule
+from paimon_base.errors import InvalidArgument, PaimonError
+from paimon_base.lazy import LazyModule
 from pyspark_paimon.cli.output import print_grid, print_json, print_line
 from pyspark_paimon.cli.target import TableOption, destructive
 

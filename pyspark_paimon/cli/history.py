@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from fileindex.base.errors import InvalidArgument
-from fileindex.base.texts import count_text
 from manifest.io.errors import SnapshotNotFound
+from paimon_base.errors import InvalidArgument
+from paimon_base.texts import count_text
 from pyspark_paimon.cli.output import print_grid, print_json, rows_to_file
 from pyspark_paimon.cli.scan import Form, Output, format_of
 from pyspark_paimon.cli.target import TableOption, destructive, on_table, options_of

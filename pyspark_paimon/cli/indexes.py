@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from fileindex.base.lazy import LazyModule
-from fileindex.base.texts import size_text
+from paimon_base.lazy import LazyModule
+from paimon_base.texts import size_text
 from pyspark_paimon.cli.output import print_grid, print_json, print_line
 from pyspark_paimon.cli.target import TableOption, on_table, options_of
 

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from fileindex.base.errors import PaimonError
-from fileindex.base.lazy import LazyModule
-from fileindex.base.texts import count_text, size_text
+from paimon_base.errors import PaimonError
+from paimon_base.lazy import LazyModule
+from paimon_base.texts import count_text, size_text
 from pyspark_paimon.cli.output import print_grid, print_json, print_line
 from pyspark_paimon.cli.target import TableOption, on_table
 

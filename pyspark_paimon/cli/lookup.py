@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from fileindex.base.errors import InvalidArgument
-from fileindex.base.lazy import LazyModule
-from fileindex.base.texts import count_text
+from paimon_base.errors import InvalidArgument
+from paimon_base.lazy import LazyModule
+from paimon_base.texts import count_text
 from pyspark_paimon.cli.output import print_grid, print_json, print_line, rows_to_file
 from pyspark_paimon.cli.scan import AtSnapshot, AtTag, AtTime, Columns, Form, Output, column_names, format_of
 from pyspark_paimon.cli.target import TableOption, on_table

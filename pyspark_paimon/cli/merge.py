@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from fileindex.base.errors import InvalidArgument
-from fileindex.base.lazy import LazyModule
-from fileindex.base.texts import count_text
+from paimon_base.errors import InvalidArgument
+from paimon_base.lazy import LazyModule
+from paimon_base.texts import count_text
 from pyspark_paimon.cli.scan import column_names
 from pyspark_paimon.cli.target import STANDARD_INPUT, TableOption, destructive, options_of
 from pyspark_paimon.cli.write import CommitName, Errors, Files, InputFormat, Missing, Properties, print_rejected

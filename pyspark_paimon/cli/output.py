@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, BinaryIO, Protocol
 
 import typer
 
-from fileindex.base.errors import InvalidArgument
-from fileindex.base.lazy import LazyModule
+from paimon_base.errors import InvalidArgument
+from paimon_base.lazy import LazyModule
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -15,17 +15,17 @@ from typing import Any, BinaryIO, get_args
 
 import pyarrow as pa
 
-from fileindex.base.errors import InvalidArgument, PaimonError
-from fileindex.base.thresholds import thresholds
-from fileindex.base.variant_type import is_variant_type
 from lsm.arrow.csv_source import CsvSource
 from lsm.schema.leaf_types import with_leaves
 from manifest.io.errors import SchemaMismatch
 from manifest.schema.table_schema import TableSchema
+from paimon_base.errors import InvalidArgument, PaimonError
+from paimon_base.thresholds import thresholds
 from pyspark_paimon.cli.target import STANDARD_INPUT
 from pyspark_paimon.request.backend import CastErrors
 from pyspark_paimon.request.cast_rows import CastRows
 from pyspark_paimon.request.inputs import collect, rows_of
+from sparkexpr.values.variant_type import is_variant_type
 
 _ENDINGS = {
     ".csv": "csv",

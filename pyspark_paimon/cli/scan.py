@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from fileindex.base.errors import InvalidArgument
-from fileindex.base.texts import count_text
+from paimon_base.errors import InvalidArgument
+from paimon_base.texts import count_text
 from pyspark_paimon.cli.output import FORMATS, print_grid, print_line, rows_to_file
 from pyspark_paimon.cli.target import TableOption, on_table
 

@@ -8,9 +8,9 @@ from typing import Annotated, Any
 
 import typer
 
-from fileindex.base.errors import InvalidArgument
-from fileindex.base.process import ignore_pandas_notice
 from manifest.storage.allowed_roots import ROOTS
+from paimon_base.errors import InvalidArgument
+from paimon_base.process import ignore_pandas_notice
 from pyspark_paimon.spark.client.address import DEFAULT_PORT
 from pyspark_paimon.spark.client.serve import TOKEN_VARIABLE, ConnectServer, ServerSettings, check
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fileindex.base.errors import InvalidArgument
+from paimon_base.errors import InvalidArgument
 from pyspark_paimon.cli.output import print_grid, print_json
 from pyspark_paimon.cli.target import TableOption, destructive, on_catalog
 

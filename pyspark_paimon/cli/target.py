@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
-from fileindex.base.errors import InvalidArgument
-from fileindex.base.lazy import LazyModule
+from paimon_base.errors import InvalidArgument
+from paimon_base.lazy import LazyModule
 from pyspark_paimon.cli.output import print_json, print_line
 
 if TYPE_CHECKING:

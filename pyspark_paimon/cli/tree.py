@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from fileindex.base.lazy import LazyModule
+from paimon_base.lazy import LazyModule
 from pyspark_paimon.cli.output import print_json, print_line
 from pyspark_paimon.cli.target import TableOption, on_table
 

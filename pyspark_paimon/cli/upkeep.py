@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from fileindex.base.lazy import LazyModule
-from fileindex.base.texts import count_text, size_text
+from paimon_base.lazy import LazyModule
+from paimon_base.texts import count_text, size_text
 from pyspark_paimon.cli.output import print_grid, print_json, print_line
 from pyspark_paimon.cli.scan import Columns, column_names
 from pyspark_paimon.cli.target import TableOption, destructive, on_table, options_of

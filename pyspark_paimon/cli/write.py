@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from fileindex.base.errors import InvalidArgument
-from fileindex.base.lazy import LazyModule
-from fileindex.base.texts import count_text
+from paimon_base.errors import InvalidArgument
+from paimon_base.lazy import LazyModule
+from paimon_base.texts import count_text
 from pyspark_paimon.cli.target import STANDARD_INPUT, TableOption, destructive, options_of
 
 if TYPE_CHECKING:

@@ -7,10 +7,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fileindex.base.column_type import INTEGERS, STRINGS, ColumnType, Kind, Plain
-from fileindex.base.errors import InvalidFilter
 from fileindex.predicate.tree import ValueSet
+from paimon_base.errors import InvalidFilter
 from pyspark_paimon.filter.ast import DateLiteral, Literal, TimeLiteral, TimestampLiteral, literal_from_python
+from sparkexpr.values.column_type import INTEGERS, STRINGS, ColumnType, Kind, Plain
 
 NANOS = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
 _LONG = 64

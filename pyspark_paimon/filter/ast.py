@@ -16,11 +16,11 @@ from typing import TypeAlias
 
 import pyarrow as pa
 
-from fileindex.base.column_type import ColumnType
-from fileindex.base.errors import InvalidFilter
-from fileindex.base.time_zone import instant_of, wall_of
-from fileindex.expression.types import BIGINT_TYPE, BOOLEAN_TYPE, DATE_TYPE, DOUBLE_TYPE, INT_TYPE, TEXT_TYPE
 from fileindex.predicate.tree import ColumnRef, Op
+from paimon_base.errors import InvalidFilter
+from sparkexpr.expression.types import BIGINT_TYPE, BOOLEAN_TYPE, DATE_TYPE, DOUBLE_TYPE, INT_TYPE, TEXT_TYPE
+from sparkexpr.values.column_type import ColumnType
+from sparkexpr.values.time_zone import instant_of, wall_of
 
 _EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001  # naive on purpose: a TIMESTAMP without zone counts from it
 _ALIASES = {
@@ -148,7 +148,7 @@ class GivenValue:
 
 @dataclass(frozen=True, slots=True)
 class Computation:
-    """A function call, named as in ``fileindex.expression.functions``."""
+    """A function call, named as in ``sparkexpr.expression.functions``."""
 
     function: str
     arguments: tuple[Term, ...]

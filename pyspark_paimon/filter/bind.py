@@ -14,10 +14,6 @@ from typing import TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from fileindex.base.column_type import BINARIES, FLOATS, STRINGS, ColumnType, Kind, Plain
-from fileindex.base.errors import InvalidFilter
-from fileindex.base.plain_value import is_plain
-from fileindex.base.thresholds import thresholds
 from fileindex.predicate.evaluate_rows import type_of
 from fileindex.predicate.json import MAX_DEPTH
 from fileindex.predicate.tree import (
@@ -36,6 +32,8 @@ from fileindex.predicate.tree import (
     any_of,
     negate,
 )
+from paimon_base.errors import InvalidFilter
+from paimon_base.thresholds import thresholds
 from pyspark_paimon.filter.arrow_values import literals_of, members
 from pyspark_paimon.filter.ast import (
     And,
@@ -59,6 +57,8 @@ from pyspark_paimon.filter.ast import (
 from pyspark_paimon.filter.bind_terms import bind_term, enclosing_range, simplify
 from pyspark_paimon.filter.columns import resolve_whole
 from pyspark_paimon.filter.literals import BOUNDS, bounds, cuts, number_of
+from sparkexpr.values.column_type import BINARIES, FLOATS, STRINGS, ColumnType, Kind, Plain
+from sparkexpr.values.plain_value import is_plain
 
 Members: TypeAlias = "tuple[Literal, ...] | pa.Array | pa.ChunkedArray"
 Leaf: TypeAlias = Comparison | NullSafeEqual | Membership | NullTest | NanTest | Prefix | Truth

@@ -8,19 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from decimal import Decimal
 
-from fileindex.base.column_type import FLOATS, INTEGERS, STRINGS, TIMESTAMPS, ColumnType, Kind
-from fileindex.base.errors import FilterFailed, InvalidFilter
-from fileindex.base.time_zone import UTC, session_zone
-from fileindex.expression import calendar, variants
-from fileindex.expression.calendar import PARTS
-from fileindex.expression.compute import compute
-from fileindex.expression.functions import call, cast_to
-from fileindex.expression.json import MOST_NESTED
-from fileindex.expression.literals import literal_value
-from fileindex.expression.tree import ColumnValue, Expression, FunctionCall, LiteralValue, column_values
-from fileindex.expression.types import BOOLEAN_TYPE, DATE_TYPE, TEXT_TYPE
 from fileindex.predicate.evaluate_rows import type_of
 from fileindex.predicate.tree import ColumnRef, Op
+from paimon_base.errors import FilterFailed, InvalidFilter
 from pyspark_paimon.filter.ast import (
     MIRRORED,
     And,
@@ -39,6 +29,16 @@ from pyspark_paimon.filter.ast import (
 )
 from pyspark_paimon.filter.columns import StatementText, resolve_whole
 from pyspark_paimon.filter.literals import nanos_of, parse_date, parse_time, parse_timestamp
+from sparkexpr.expression import calendar, variants
+from sparkexpr.expression.calendar import PARTS
+from sparkexpr.expression.compute import compute
+from sparkexpr.expression.functions import call, cast_to
+from sparkexpr.expression.json import MOST_NESTED
+from sparkexpr.expression.literals import literal_value
+from sparkexpr.expression.tree import ColumnValue, Expression, FunctionCall, LiteralValue, column_values
+from sparkexpr.expression.types import BOOLEAN_TYPE, DATE_TYPE, TEXT_TYPE
+from sparkexpr.values.column_type import FLOATS, INTEGERS, STRINGS, TIMESTAMPS, ColumnType, Kind
+from sparkexpr.values.time_zone import UTC, session_zone
 
 _OPS = {op.value: op for op in Op}
 _MOST_YEARS = 30_000

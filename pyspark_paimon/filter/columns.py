@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 
-from fileindex.base.column_type import ColumnType
-from fileindex.base.errors import InvalidArgument, InvalidFilter, UnknownColumn
 from fileindex.predicate.tree import ColumnRef
+from paimon_base.errors import InvalidArgument, InvalidFilter, UnknownColumn
+from sparkexpr.values.column_type import ColumnType
 
 TARGET, SOURCE = "t", "s"
 """Sides of a merge: the table and the source. Columns of a changed row have the first one, too."""
@@ -23,7 +23,7 @@ def resolve(name: str, types: Mapping[str, object]) -> str:
 
     Raises ``UnknownColumn``, and ``InvalidFilter`` if several columns match that differ only in case.
 
-    >>> from fileindex.base.column_type import Kind
+    >>> from sparkexpr.values.column_type import Kind
     >>> resolve("CITY", {"city": ColumnType(Kind.VARCHAR)})
     'city'
     """

@@ -9,9 +9,8 @@ from typing import TypeAlias
 
 import pyarrow as pa
 
-from fileindex.base.errors import InvalidFilter
-from fileindex.expression.text import like_parts
 from fileindex.predicate.tree import ColumnRef, Op
+from paimon_base.errors import InvalidFilter
 from pyspark_paimon.filter.arrow_values import literals_of
 from pyspark_paimon.filter.ast import (
     MIRRORED,
@@ -35,6 +34,7 @@ from pyspark_paimon.filter.ast import (
     Truth,
 )
 from pyspark_paimon.filter.bind_terms import constant_of
+from sparkexpr.expression.text import like_parts
 
 _OPS = {op.value: op for op in Op}
 Node: TypeAlias = Term | Condition

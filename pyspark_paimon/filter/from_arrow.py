@@ -19,9 +19,8 @@ from typing import Any, TypeVar
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fileindex.base.column_type import ColumnType, Kind
-from fileindex.base.errors import InvalidFilter
 from fileindex.predicate.tree import ColumnRef
+from paimon_base.errors import InvalidFilter
 from pyspark_paimon.filter.arrow_values import literal_of_scalar
 from pyspark_paimon.filter.ast import (
     And,
@@ -36,6 +35,7 @@ from pyspark_paimon.filter.ast import (
     item_of,
 )
 from pyspark_paimon.filter.conditions import Node, among, combine, condition_of, terms_of
+from sparkexpr.values.column_type import ColumnType, Kind
 
 _FUNCTIONS = {
     "equal": "=",

@@ -13,9 +13,8 @@ import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from fileindex.base.column_type import BINARIES, INTEGERS, STRINGS, TIMESTAMPS, ColumnType, Kind
-from fileindex.base.errors import InvalidFilter, UnknownColumn
 from fileindex.predicate.tree import ColumnRef, Op
+from paimon_base.errors import InvalidFilter, UnknownColumn
 from pyspark_paimon.filter.arrow_values import literal_of_scalar
 from pyspark_paimon.filter.ast import (
     MIRRORED,
@@ -31,6 +30,7 @@ from pyspark_paimon.filter.ast import (
     field_of,
 )
 from pyspark_paimon.filter.conditions import among, condition_of
+from sparkexpr.values.column_type import BINARIES, INTEGERS, STRINGS, TIMESTAMPS, ColumnType, Kind
 
 if TYPE_CHECKING:
     import polars as pl

@@ -15,7 +15,7 @@ from typing import Any
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
-from fileindex.base.errors import InvalidFilter
+from paimon_base.errors import InvalidFilter
 from pyspark_paimon.filter.ast import (
     Casting,
     Computation,

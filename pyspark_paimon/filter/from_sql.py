@@ -18,10 +18,9 @@ from sqlglot.dialects.spark import Spark
 from sqlglot.errors import ParseError, SqlglotError
 from sqlglot.tokens import TokenType  # type: ignore[attr-defined]
 
-from fileindex.base.column_type import Kind
-from fileindex.base.errors import InvalidFilter
-from fileindex.base.thresholds import thresholds
 from fileindex.predicate.tree import ColumnRef, Op
+from paimon_base.errors import InvalidFilter
+from paimon_base.thresholds import thresholds
 from pyspark_paimon.filter.ast import (
     And,
     Comparison,
@@ -39,6 +38,7 @@ from pyspark_paimon.filter.literals import nanos_of
 from pyspark_paimon.filter.parameters import extract_long_lists, list_values, parameter_values, set_placeholders
 from pyspark_paimon.filter.sql_literals import is_literal, literal_of
 from pyspark_paimon.filter.sql_terms import ColumnOf, term_of
+from sparkexpr.values.column_type import Kind
 
 _OPS: dict[type[exp.Expression], Op] = {exp.EQ: Op.EQ, exp.NEQ: Op.NE, exp.LT: Op.LT, exp.LTE: Op.LE, exp.GT: Op.GT, exp.GTE: Op.GE}
 _SIGNS = {"=": Op.EQ, "==": Op.EQ, "<>": Op.NE, "!=": Op.NE, "<": Op.LT, "<=": Op.LE, ">": Op.GT, ">=": Op.GE}

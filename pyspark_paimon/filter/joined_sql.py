@@ -10,16 +10,16 @@ from contextlib import nullcontext
 from functools import partial
 from typing import Any, TypeGuard
 
-from fileindex.base.column_type import ColumnType
-from fileindex.base.errors import InvalidFilter, UnknownColumn
-from fileindex.base.time_zone import UTC, time_zone
-from fileindex.expression.tree import Expression
-from fileindex.expression.types import BOOLEAN_TYPE
 from fileindex.predicate.tree import ColumnRef
+from paimon_base.errors import InvalidFilter, UnknownColumn
 from pyspark_paimon.filter.ast import Computation, Term, field_of
 from pyspark_paimon.filter.bind_terms import bind_term
 from pyspark_paimon.filter.columns import SOURCE, TARGET, resolve
 from pyspark_paimon.filter.from_sql import sql_term
+from sparkexpr.expression.tree import Expression
+from sparkexpr.expression.types import BOOLEAN_TYPE
+from sparkexpr.values.column_type import ColumnType
+from sparkexpr.values.time_zone import UTC, time_zone
 
 Sides = Mapping[str, Mapping[str, ColumnType]]
 """Column types by side (``t``, ``s``)."""
@@ -37,7 +37,7 @@ def bind_value(given: Any, sides: Sides) -> Expression:
 
     Raises ``UnknownColumn``, and ``InvalidFilter`` for an expression that is not supported.
 
-    >>> from fileindex.base.column_type import Kind
+    >>> from sparkexpr.values.column_type import Kind
     >>> sides = {"t": {"n": ColumnType(Kind.INT)}, "s": {"n": ColumnType(Kind.INT), "m": ColumnType(Kind.INT)}}
     >>> str(bind_value("t.n + source.n * m", sides))
     '(t.n + (s.n * s.m))'
@@ -56,7 +56,7 @@ def join_terms(on: Any, sides: Sides) -> tuple[list[tuple[str, str]], list[Expre
 
     Each pair is a column of the table and the equal column of the source.
 
-    >>> from fileindex.base.column_type import Kind
+    >>> from sparkexpr.values.column_type import Kind
     >>> column = {"id": ColumnType(Kind.INT), "n": ColumnType(Kind.INT)}
     >>> pairs, others = join_terms("s.id = t.id AND t.n < 5", {"t": column, "s": column})
     >>> pairs, list(map(str, others))

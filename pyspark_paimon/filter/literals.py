@@ -15,10 +15,10 @@ from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from zoneinfo import ZoneInfo
 
-from fileindex.base.column_type import INTEGERS, TIMESTAMPS, ColumnType, Kind
-from fileindex.base.errors import InvalidFilter
-from fileindex.base.time_zone import session_zone
+from paimon_base.errors import InvalidFilter
 from pyspark_paimon.filter.ast import DateLiteral, Literal, TimeLiteral, TimestampLiteral
+from sparkexpr.values.column_type import INTEGERS, TIMESTAMPS, ColumnType, Kind
+from sparkexpr.values.time_zone import session_zone
 
 _NANOS_PER_DAY = 86_400 * 10**9
 _UNIT_NANOS = {"ms": 10**6, "us": 10**3, "ns": 1}

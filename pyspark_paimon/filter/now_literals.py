@@ -11,9 +11,9 @@ from datetime import UTC, date, datetime, timedelta
 
 from sqlglot import exp
 
-from fileindex.base.errors import InvalidFilter
-from fileindex.base.time_zone import session_tzinfo
+from paimon_base.errors import InvalidFilter
 from pyspark_paimon.filter.ast import DateLiteral, Literal, TimestampLiteral
+from sparkexpr.values.time_zone import session_tzinfo
 
 _EPOCH = date(1970, 1, 1)
 _MICROS = {"MICROSECOND": 1, "MILLISECOND": 1000, "SECOND": 10**6, "MINUTE": 60 * 10**6, "HOUR": 3600 * 10**6}

@@ -15,11 +15,11 @@ import numpy as np
 import pyarrow as pa
 from sqlglot import exp
 
-from fileindex.base.errors import InvalidFilter
-from fileindex.base.thresholds import thresholds
 from lsm.python_values.convert import InvalidValue, python_array
 from lsm.python_values.families import Family, family_of
 from lsm.python_values.infer import infer_type
+from paimon_base.errors import InvalidFilter
+from paimon_base.thresholds import thresholds
 from pyspark_paimon.filter.arrow_values import literal_of_scalar
 from pyspark_paimon.filter.ast import Literal, literal_from_python
 

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING
 
 import pyarrow.compute as pc
 
-from fileindex.base.errors import InvalidArgument, InvalidFilter
-from fileindex.base.time_zone import UTC, session_zone, time_zone
 from fileindex.predicate.tree import And, ColumnRef, Compare, ComputedPredicate, In, IsNull, Or, Predicate, StartsWith
+from paimon_base.errors import InvalidArgument, InvalidFilter
 from pyspark_paimon.typing import Filter
+from sparkexpr.values.time_zone import UTC, session_zone, time_zone
 
 if TYPE_CHECKING:
-    from fileindex.expression.tree import Expression
     from pyspark_paimon.filter.ast import Condition
     from pyspark_paimon.filter.bind import Types
+    from sparkexpr.expression.tree import Expression
 
 _HAS_TIMES = re.compile("date|time|cast|year|::", re.IGNORECASE)
 _HAS_NOW = re.compile(r"current_|curdate|localtimestamp|now\s*\(", re.IGNORECASE)
@@ -36,7 +36,7 @@ def bind_filter(filter_: Filter, types: Types, params: Mapping[str, object] | No
         InvalidFilter: the text cannot be parsed, or the filter uses something that is not supported.
         UnknownColumn: a name is not a column of the table.
 
-    >>> from fileindex.base.column_type import ColumnType, Kind
+    >>> from sparkexpr.values.column_type import ColumnType, Kind
     >>> bind_filter("k BETWEEN 1 AND 3.5", {"k": ColumnType(Kind.INT)})
     And(children=(Compare(column=ColumnRef(name='k', key=None), op=<Op.GE: '>='>, value=1),
                   Compare(column=ColumnRef(name='k', key=None), op=<Op.LE: '<='>, value=3)))
@@ -76,7 +76,7 @@ def parse_filter(text: str, types: Types, params: Mapping[str, object] | None = 
 
     Raises the errors of ``bind_filter``.
 
-    >>> from fileindex.base.column_type import ColumnType, Kind
+    >>> from sparkexpr.values.column_type import ColumnType, Kind
     >>> parse_filter("City LIKE 'Os%'", {"city": ColumnType(Kind.VARCHAR)})
     StartsWith(column=ColumnRef(name='city', key=None), prefix='Os', negated=False)
     """
@@ -103,7 +103,7 @@ def bind_value(given: object, types: Types) -> Expression:
     A text that is the name of a column is that column.
     Raises ``UnknownColumn``, and ``InvalidFilter`` for an expression that is not supported.
 
-    >>> from fileindex.base.column_type import ColumnType, Kind
+    >>> from sparkexpr.values.column_type import ColumnType, Kind
     >>> str(bind_value("n + 1", {"n": ColumnType(Kind.INT)}))
     '(n + 1)'
     """

@@ -7,14 +7,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from fileindex.base.column_type import ColumnType
-from fileindex.base.errors import InvalidFilter, UnknownColumn
-from fileindex.expression.functions import call
-from fileindex.expression.tree import ColumnValue, Expression, FunctionCall, LiteralValue, map_columns
-from fileindex.expression.types import TEXT_TYPE
 from manifest.schema.table_schema import TableSchema
+from paimon_base.errors import InvalidFilter, UnknownColumn
 from pyspark_paimon.filter.columns import resolve
 from pyspark_paimon.filter.parse import bind_value
+from sparkexpr.expression.functions import call
+from sparkexpr.expression.tree import ColumnValue, Expression, FunctionCall, LiteralValue, map_columns
+from sparkexpr.expression.types import TEXT_TYPE
+from sparkexpr.values.column_type import ColumnType
 
 _PARTS = frozenset({"item", "get", "element_at", "try_element_at"})
 _MARKS = frozenset(".[(`")

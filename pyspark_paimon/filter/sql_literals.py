@@ -12,12 +12,12 @@ import numpy as np
 import pyarrow as pa
 from sqlglot import exp
 
-from fileindex.base.column_type import Kind
-from fileindex.base.errors import InvalidFilter
+from paimon_base.errors import InvalidFilter
 from pyspark_paimon.filter.ast import DateLiteral, Literal, TimestampLiteral
 from pyspark_paimon.filter.literals import number_of, parse_date, parse_time, parse_timestamp
 from pyspark_paimon.filter.now_literals import is_now, now_literal
 from pyspark_paimon.filter.parameters import GIVEN
+from sparkexpr.values.column_type import Kind
 
 _Type = exp.DataType.Type
 _INTEGERS = {_Type.TINYINT: Kind.TINYINT, _Type.SMALLINT: Kind.SMALLINT, _Type.INT: Kind.INT, _Type.BIGINT: Kind.BIGINT}

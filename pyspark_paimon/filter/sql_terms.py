@@ -14,11 +14,7 @@ from typing import TypeAlias, cast
 
 from sqlglot import exp
 
-from fileindex.base.column_type import ColumnType, Kind
-from fileindex.base.errors import InvalidFilter
-from fileindex.expression import calendar, variants
-from fileindex.expression.types import BIGINT_TYPE, BOOLEAN_TYPE, BYTES_TYPE, DATE_TYPE, DOUBLE_TYPE, INT_TYPE, MOST_DIGITS, TEXT_TYPE
-from fileindex.variant.path import path_text
+from paimon_base.errors import InvalidFilter
 from pyspark_paimon.filter.arrow_values import literals_of
 from pyspark_paimon.filter.ast import (
     Casting,
@@ -32,6 +28,10 @@ from pyspark_paimon.filter.ast import (
 from pyspark_paimon.filter.now_literals import interval_parts
 from pyspark_paimon.filter.parameters import list_values
 from pyspark_paimon.filter.sql_literals import is_literal, literal_of
+from sparkexpr.expression import calendar, variants
+from sparkexpr.expression.types import BIGINT_TYPE, BOOLEAN_TYPE, BYTES_TYPE, DATE_TYPE, DOUBLE_TYPE, INT_TYPE, MOST_DIGITS, TEXT_TYPE
+from sparkexpr.values.column_type import ColumnType, Kind
+from sparkexpr.variant.path import path_text
 
 _BINARY: dict[type[exp.Expression], str] = {
     exp.Add: "+",

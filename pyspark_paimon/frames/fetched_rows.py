@@ -12,9 +12,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fileindex.base.hidden_nulls import cast_nested
-from fileindex.base.variant_type import VARIANT_ARROW
+from paimon_base.hidden_nulls import cast_nested
 from pyspark_paimon.frames.spark_functions import functions_of, quote_name, text_sql
+from sparkexpr.values.variant_type import VARIANT_ARROW
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

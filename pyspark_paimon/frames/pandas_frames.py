@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from fileindex.base.errors import InvalidArgument
 from manifest.io.errors import SchemaMismatch
+from paimon_base.errors import InvalidArgument
 from pyspark_paimon.frames.spark_functions import quote_name
 
 if TYPE_CHECKING:

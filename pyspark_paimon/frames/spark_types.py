@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from fileindex.base.column_type import Kind
-from fileindex.base.errors import UnsupportedType
-from fileindex.base.hidden_nulls import cast_nested
 from manifest.io.errors import SchemaMismatch
 from manifest.types.data_type import DataField, DataType, number_fields
+from paimon_base.errors import UnsupportedType
+from paimon_base.hidden_nulls import cast_nested
+from sparkexpr.values.column_type import Kind
 
 if TYPE_CHECKING:
     from pyspark.sql import types as st

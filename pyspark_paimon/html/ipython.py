@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from fileindex.base.public import public
-from fileindex.base.texts import count_text
+from paimon_base.public import public
+from paimon_base.texts import count_text
 from pyspark_paimon.html.card import MOST_ROWS, Grid, card, or_error
 
 

@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 import pyarrow as pa
 
-from fileindex.base.column_type import FLOATS, WITH_PARTS, ColumnType, Kind, Plain
-from fileindex.base.errors import InvalidArgument, OutOfRange
-from fileindex.base.float_order import total_order_key
-from fileindex.base.plain_value import is_plain, literal_array
-from fileindex.expression.tree import Expression
 from lsm.aggregate.names import AGGREGATES, AggregateName
 from lsm.aggregate.summary import RowSummary, can_aggregate
 from manifest.stats.column_stats import PartitionType
+from paimon_base.errors import InvalidArgument, OutOfRange
 from pyspark_paimon.filter.scope import ColumnScope, stored_name
+from sparkexpr.expression.tree import Expression
+from sparkexpr.values.column_type import FLOATS, WITH_PARTS, ColumnType, Kind, Plain
+from sparkexpr.values.float_order import total_order_key
+from sparkexpr.values.plain_value import is_plain, literal_array
 
 if TYPE_CHECKING:
     from manifest.schema.table_schema import TableSchema

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from fileindex.base.errors import CorruptFile
 from lsm.scan.split_units import units
+from paimon_base.errors import CorruptFile
 
 if TYPE_CHECKING:
     from lsm.scan.plan import ScanPlan

@@ -12,7 +12,6 @@ from itertools import islice
 
 from pydantic import TypeAdapter
 
-from fileindex.base.thresholds import thresholds
 from lsm.cross_partition.check_keys import check_key_partitions
 from lsm.fsck.check_file import FileCheck
 from manifest.fsck.depth import Depth
@@ -21,6 +20,7 @@ from manifest.fsck.unit import Unit
 from manifest.fsck.walk import count_orphans, gone, walk
 from manifest.io.threads import map_in_threads
 from manifest.store import FileStore
+from paimon_base.thresholds import thresholds
 from pyspark_paimon.jobs.progress import Steps
 from pyspark_paimon.request.backend import Progress
 from pyspark_paimon.request.state_results import FsckResult

@@ -15,19 +15,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fileindex.base.column_type import BINARIES, FLOATS, STRINGS, ColumnType, Kind
-from fileindex.base.errors import InvalidArgument, InvalidFilter
-from fileindex.base.float_order import sortable_bits, spark_order
-from fileindex.base.plain_value import canonical_array
-from fileindex.base.texts import size_text
-from fileindex.base.thresholds import thresholds
-from fileindex.expression.compute import compute
-from fileindex.expression.nested import column_part
-from fileindex.expression.tree import ColumnValue, Expression, column_values
 from fileindex.predicate.tree import ColumnRef
 from lsm.aggregate.names import AggregateName
 from manifest.io.errors import OutOfMemory
 from manifest.schema.table_schema import TableSchema
+from paimon_base.errors import InvalidArgument, InvalidFilter
+from paimon_base.texts import size_text
+from paimon_base.thresholds import thresholds
 from pyspark_paimon.filter.scope import ColumnScope, stored_name
 from pyspark_paimon.jobs.aggregates import (
     DISTINCT,
@@ -40,6 +34,12 @@ from pyspark_paimon.jobs.aggregates import (
     sum_type,
     too_large,
 )
+from sparkexpr.expression.compute import compute
+from sparkexpr.expression.nested import column_part
+from sparkexpr.expression.tree import ColumnValue, Expression, column_values
+from sparkexpr.values.column_type import BINARIES, FLOATS, STRINGS, ColumnType, Kind
+from sparkexpr.values.float_order import sortable_bits, spark_order
+from sparkexpr.values.plain_value import canonical_array
 
 _WORD = 32
 _LOW = 2**_WORD - 1

@@ -11,18 +11,18 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import pyarrow as pa
 
-from fileindex.base.column_type import Kind
-from fileindex.base.errors import InvalidArgument
 from lsm.arrow.row_kind import ROW_KIND
 from manifest.io.errors import SnapshotExpired
 from manifest.schema.metadata_columns import metadata_fields, metadata_names
 from manifest.schema.table_schema import TableSchema
 from manifest.snapshot.snapshot import CommitKind, Snapshot, SnapshotKey
 from manifest.types.data_type import DataField, DataType
+from paimon_base.errors import InvalidArgument
 from pyspark_paimon.request.backend import IncrementalModeName, IncrementalRange, ScanRequest, TravelRequest
 from pyspark_paimon.request.executor import Backend
 from pyspark_paimon.request.state import Pin, SchemaOf, Snapshots
 from pyspark_paimon.request.validate import projection
+from sparkexpr.values.column_type import Kind
 
 if TYPE_CHECKING:
     from lsm.incremental.planner import IncrementalSplit

@@ -16,12 +16,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fileindex.base.arrays import Int64s, Mask
-from fileindex.base.errors import InvalidArgument
-from fileindex.base.lazy import cached_property
-from fileindex.base.plain_value import plain_array, plain_values
-from fileindex.expression.compute import compute
-from fileindex.expression.tree import ColumnValue, Expression
 from fileindex.predicate.tree import TRUE, ColumnRef, In, Predicate, all_of
 from lsm.keys.key_set import KeySet
 from lsm.keys.sort import DELETE, INSERT, UPDATE_AFTER
@@ -33,6 +27,8 @@ from manifest.commit.message import CommitMessage
 from manifest.schema.table_schema import TableSchema
 from manifest.snapshot.snapshot import Snapshot
 from manifest.store import FileStore
+from paimon_base.errors import InvalidArgument
+from paimon_base.lazy import cached_property
 from pyspark_paimon.filter.columns import SOURCE, TARGET
 from pyspark_paimon.jobs.change_rows import Change, FilesChange, Read
 from pyspark_paimon.jobs.progress import FlushProgress
@@ -41,6 +37,10 @@ from pyspark_paimon.request.bound import Value
 from pyspark_paimon.request.keys import any_of_keys
 from pyspark_paimon.request.merge import Clause, MergeRequest, check_merge
 from pyspark_paimon.request.results import MergeResult
+from sparkexpr.expression.compute import compute
+from sparkexpr.expression.tree import ColumnValue, Expression
+from sparkexpr.values.arrays import Int64s, Mask
+from sparkexpr.values.plain_value import plain_array, plain_values
 
 _KINDS = {"update": UPDATE_AFTER, "delete": DELETE, "insert": INSERT}
 _CHANGED = {"update": "updated", "delete": "deleted", "insert": "inserted"}

@@ -13,19 +13,19 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
 
-from fileindex.base.column_type import WITH_PARTS
-from fileindex.base.errors import InvalidArgument
-from fileindex.expression.tree import Expression
 from fileindex.predicate.tree import TRUE
 from lsm.keys.order_by import RowOrder, TopRows
 from lsm.keys.sort import SortColumn
 from manifest.io.threads import map_in_threads
 from manifest.schema.table_schema import TableSchema
 from manifest.types.data_type import arrow_schema
+from paimon_base.errors import InvalidArgument
 from pyspark_paimon.filter.scope import ColumnScope, stored_name
 from pyspark_paimon.frames.spark_functions import quote_name
 from pyspark_paimon.jobs.incremental import scan_fields
 from pyspark_paimon.request.backend import ScanRequest
+from sparkexpr.expression.tree import Expression
+from sparkexpr.values.column_type import WITH_PARTS
 
 if TYPE_CHECKING:
     from lsm.read.metrics import ReadReport

@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from copy import copy
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
-from fileindex.base.errors import InvalidArgument
 from manifest.entry.cache import EntryCache, nothing_held
 from manifest.io.file_cache import FileCache
 from manifest.io.file_io import FileIO
@@ -21,6 +20,7 @@ from manifest.snapshot.manager import SnapshotManager
 from manifest.snapshot.snapshot import Snapshot, SnapshotCommit
 from manifest.storage.resolve import file_io_for
 from manifest.store import FileStore
+from paimon_base.errors import InvalidArgument
 from pyspark_paimon.local.reads import LocalReads
 from pyspark_paimon.request.backend import (
     Progress,

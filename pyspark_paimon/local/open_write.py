@@ -14,8 +14,6 @@ from typing import TYPE_CHECKING, Self
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fileindex.base.errors import InvalidArgument
-from fileindex.base.lazy import LazyModule
 from lsm.commit.rebucket import rebucket
 from lsm.commit.row_transaction import RowTransaction, resequence
 from lsm.write.bucket_writer import WriteJob
@@ -25,6 +23,8 @@ from manifest.commit.file_store_commit import FileStoreCommit
 from manifest.commit.message import CommitMessage, CommitResult
 from manifest.commit.runs import committed_before
 from manifest.commit.transaction import EVALUATIONS
+from paimon_base.errors import InvalidArgument
+from paimon_base.lazy import LazyModule
 from pyspark_paimon.jobs.counting import publish_rows, write_counters, write_result
 from pyspark_paimon.jobs.progress import FlushProgress
 from pyspark_paimon.request.backend import ArrowRows, Progress, WriteRequest

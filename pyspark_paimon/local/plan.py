@@ -7,7 +7,6 @@ from collections.abc import Callable, Hashable, Iterable
 from functools import partial
 from typing import TypeVar
 
-from fileindex.base.thresholds import thresholds
 from lsm.scan.key_plan import BucketPlace, HeldBucket, keys_by_bucket, plan_of_keys
 from lsm.scan.other_branch import other_branch
 from lsm.scan.plan import ScanPlan
@@ -18,6 +17,7 @@ from manifest.io.file_cache import StatIdentity
 from manifest.schema.metadata_columns import metadata_names
 from manifest.snapshot.snapshot import Snapshot
 from manifest.store import FileStore
+from paimon_base.thresholds import thresholds
 from pyspark_paimon.jobs.incremental import plan_changes
 from pyspark_paimon.request.backend import ScanRequest
 

@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import pyarrow as pa
 
-from fileindex.base.lazy import LazyModule
-from fileindex.base.thresholds import thresholds
 from lsm.arrow.limit import limit_rows
 from lsm.read.metrics import ReadReport
 from lsm.read.split import read_split
 from lsm.scan.splits import DataSplit
 from manifest.io.threads import map_in_threads
 from manifest.schema.metadata_columns import metadata_names
+from paimon_base.lazy import LazyModule
+from paimon_base.thresholds import thresholds
 from pyspark_paimon.jobs.incremental import read_changes
 from pyspark_paimon.scheduling.thread_pool import interleave
 

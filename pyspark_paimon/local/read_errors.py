@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import TypeVar
 
-from fileindex.base.errors import CorruptFile, PaimonError
 from manifest.io.errors import OutOfMemory, SnapshotExpired
 from manifest.store import FileStore
+from paimon_base.errors import CorruptFile, PaimonError
 
 T = TypeVar("T")
 

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from fileindex.base.lazy import LazyModule
-from fileindex.base.thresholds import thresholds
 from manifest.entry.cache import EntryCache
 from manifest.schema.table_schema import TableSchema
 from manifest.store import FileStore
+from paimon_base.lazy import LazyModule
+from paimon_base.thresholds import thresholds
 from pyspark_paimon.local.read_errors import explain_read_errors, explained
 from pyspark_paimon.request.backend import Progress, ScanRequest
 from pyspark_paimon.request.counters import ScanTally

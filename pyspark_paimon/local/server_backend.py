@@ -10,7 +10,6 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, TypeVar, cast
 
-from fileindex.base.errors import InvalidArgument, UnknownColumn
 from manifest.io.errors import InvalidSchema, SnapshotNotFound, TableNotFound, UnsupportedTable
 from manifest.io.file_io import FileIO
 from manifest.io.paths import MAIN_BRANCH, split_branch, with_branch
@@ -22,6 +21,7 @@ from manifest.rest.vended_credentials import VendedFileIO
 from manifest.schema.evolution import evolve
 from manifest.snapshot.snapshot import SnapshotCommit
 from manifest.store import FileStore
+from paimon_base.errors import InvalidArgument, UnknownColumn
 from pyspark_paimon.local.backend import LocalBackend
 from pyspark_paimon.operations.alter import AlterSchema, check_rescale, check_types
 from pyspark_paimon.operations.branches import CreateBranch, DeleteBranch, FastForward

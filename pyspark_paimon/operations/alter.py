@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from fileindex.base.errors import UnsupportedOption
 from lsm.arrow.row_kind import ROW_KIND
 from manifest.io.errors import InvalidSchema, SchemaMismatch
 from manifest.options.core_options import CoreOptions
@@ -16,6 +15,7 @@ from manifest.schema.evolution import evolve
 from manifest.schema.merge_on_write import MergeRules, merge_changes
 from manifest.schema.retyped import lossy_change
 from manifest.types.data_type import from_arrow
+from paimon_base.errors import UnsupportedOption
 from pyspark_paimon.request.operation import OpenTable, Operation
 from pyspark_paimon.request.state import SchemaOf
 from pyspark_paimon.request.state_results import TableChangeResult

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
-from fileindex.base.lazy import LazyModule
 from fileindex.predicate.tree import TRUE
 from manifest.snapshot.snapshot import EMPTY_TABLE, ReadState, SnapshotKey
+from paimon_base.lazy import LazyModule
 from pyspark_paimon.jobs.counting import write_counts
 from pyspark_paimon.request.assignments import Assignments
 from pyspark_paimon.request.bound import BoundFilter

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar
 
-from fileindex.base.lazy import LazyModule
+from paimon_base.lazy import LazyModule
 from pyspark_paimon.request.assignments import Assignments, SentAssignments
 from pyspark_paimon.request.backend import ArrowRows, DeleteRequest, WriteRequest
 from pyspark_paimon.request.bound import BoundRows

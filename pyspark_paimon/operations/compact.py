@@ -6,9 +6,6 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar, Self, get_args
 
-from fileindex.base.errors import InvalidArgument
-from fileindex.base.lazy import LazyModule
-from fileindex.base.thresholds import thresholds
 from manifest.commit.message import compaction_counts
 from manifest.entry.live import EntryFilter
 from manifest.io.paths import POSTPONE_BUCKET
@@ -16,6 +13,9 @@ from manifest.schema.clustering import MAX_COLUMNS, NO_ORDER
 from manifest.schema.table_schema import BucketMode
 from manifest.snapshot.commit_info import check_properties
 from manifest.snapshot.snapshot import EMPTY_TABLE, CommitKind, ReadState, SnapshotKey
+from paimon_base.errors import InvalidArgument
+from paimon_base.lazy import LazyModule
+from paimon_base.thresholds import thresholds
 from pyspark_paimon.filter.columns import resolve
 from pyspark_paimon.request.backend import ClusterStrategyName
 from pyspark_paimon.request.bound import BoundFilter

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from fileindex.base.errors import InvalidArgument
+from paimon_base.errors import InvalidArgument
 from pyspark_paimon.request.operation import OpenTable, Operation
 from pyspark_paimon.request.state_results import TableChangeResult
 

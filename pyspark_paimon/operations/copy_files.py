@@ -10,7 +10,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, ClassVar
 
-from fileindex.base.errors import CorruptFile, InvalidArgument
 from manifest.commit.index_change import IndexChange
 from manifest.commit.index_update import index_path
 from manifest.commit.message import CommitMessage
@@ -25,6 +24,7 @@ from manifest.snapshot.snapshot import EMPTY_TABLE, ReadState, SnapshotKey
 from manifest.storage.resolve import file_io_for
 from manifest.storage.schemes import scheme_of
 from manifest.store import FileStore
+from paimon_base.errors import CorruptFile, InvalidArgument
 from pyspark_paimon.operations.tags import CreateTag, DeleteTag
 from pyspark_paimon.request.answers import SchemaJson
 from pyspark_paimon.request.backend import TravelRequest

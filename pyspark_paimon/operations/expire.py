@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from pydantic import Field
 
-from fileindex.base.thresholds import thresholds
 from manifest.expire.dry_run import run_dry
 from manifest.expire.orphans import list_orphans, remove_orphans
 from manifest.expire.snapshots import expire_snapshots
 from manifest.io.wrapped import WrappedFileIO
+from paimon_base.thresholds import thresholds
 from pyspark_paimon.jobs.progress import Steps
 from pyspark_paimon.operations.removal import removal_of
 from pyspark_paimon.request.backend import OrphanFile

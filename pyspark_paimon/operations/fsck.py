@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fileindex.base.lazy import LazyModule
 from manifest.fsck.depth import Depth
+from paimon_base.lazy import LazyModule
 from pyspark_paimon.request.operation import OpenTable, Question
 from pyspark_paimon.request.state_results import FsckResult
 

@@ -6,11 +6,11 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from fileindex.base.errors import InvalidArgument, PaimonError
-from fileindex.base.log import logger_of
 from fileindex.build.options import option_key
 from fileindex.format.container import ROW_BLOCKS
 from manifest.schema.table_schema import TableSchema
+from paimon_base.errors import InvalidArgument, PaimonError
+from paimon_base.log import logger_of
 from pyspark_paimon.operations.listings import ListIndexes
 from pyspark_paimon.request.backend import TravelRequest
 from pyspark_paimon.request.executor import Backend

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, ClassVar
 
 from pydantic import Field
 
-from fileindex.base.errors import UnsupportedOption
 from manifest.commit.file_store_commit import FileStoreCommit
 from manifest.commit.runs import committed_before
 from manifest.entry.live import EntryFilter
 from manifest.expire.partitions import expired_partitions, mark_done
 from manifest.snapshot.commit_info import commit_properties
+from paimon_base.errors import UnsupportedOption
 from pyspark_paimon.operations.removal import Destruction, partition_names, preview_partitions
 from pyspark_paimon.request.message import CommitId, CommitProperties
 from pyspark_paimon.request.operation import OpenTable, Operation

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, ClassVar
 
 from pydantic import Field
 
-from fileindex.base.lazy import LazyModule
 from fileindex.predicate.tree import TRUE, columns_of
 from manifest.entry.live import EntryFilter
 from manifest.io.errors import HistoryBusy
@@ -18,6 +17,7 @@ from manifest.options.support import check_rewritable
 from manifest.schema.table_schema import BucketMode
 from manifest.snapshot.commit_info import commit_properties
 from manifest.snapshot.snapshot import EMPTY_TABLE, SnapshotKey
+from paimon_base.lazy import LazyModule
 from pyspark_paimon.operations.branches import DeleteBranch
 from pyspark_paimon.operations.change_rows import DeleteRows
 from pyspark_paimon.operations.compact import Compact, MovePostponed

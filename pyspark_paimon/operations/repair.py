@@ -7,7 +7,6 @@ from typing import ClassVar
 
 from pydantic import Field
 
-from fileindex.base.texts import count_text
 from lsm.commit.repair_rows import repair_rows
 from manifest.commit.file_store_commit import FileStoreCommit
 from manifest.commit.missing_files import MissingFiles, find_missing
@@ -17,6 +16,7 @@ from manifest.fsck.repair import Repairs, forget_before_gap, repair_metadata
 from manifest.fsck.states import WAITING
 from manifest.io.errors import UnsupportedTable
 from manifest.snapshot.commit_info import commit_properties
+from paimon_base.texts import count_text
 from pyspark_paimon.operations.compact import Compact, compact_table
 from pyspark_paimon.operations.fsck import Fsck
 from pyspark_paimon.operations.removal import Destruction

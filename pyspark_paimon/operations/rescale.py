@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, ClassVar
 
 from pydantic import Field
 
-from fileindex.base.errors import InvalidArgument
 from lsm.commit.rescale import partitions_to_rescale, rescale_partition
 from manifest.entry.live import EntryFilter
 from manifest.io.errors import UnsupportedTable
 from manifest.schema.change import ChangeOptions
 from manifest.schema.evolution import evolve
 from manifest.schema.table_schema import BucketMode
+from paimon_base.errors import InvalidArgument
 from pyspark_paimon.operations.alter import AlterSchema
 from pyspark_paimon.operations.removal import Destruction, partition_names, preview_partitions
 from pyspark_paimon.request.message import CommitId, CommitProperties

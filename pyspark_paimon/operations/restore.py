@@ -6,10 +6,10 @@ from contextlib import suppress
 
 from pydantic import Field
 
-from fileindex.base.errors import InvalidArgument
 from lsm.commit.restore import differing_partitions, restore_state
 from manifest.expire.tags import delete_tag
 from manifest.io.errors import SnapshotNotFound
+from paimon_base.errors import InvalidArgument
 from pyspark_paimon.operations.removal import Destruction, preview_partitions
 from pyspark_paimon.request.message import CommitId, CommitProperties
 from pyspark_paimon.request.operation import OpenTable

@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
-from fileindex.base.lazy import LazyModule
 from manifest.entry.live import EntryFilter
 from manifest.io.paths import POSTPONE_BUCKET
 from manifest.snapshot.snapshot import EMPTY_TABLE, SnapshotKey
+from paimon_base.lazy import LazyModule
 from pyspark_paimon.request.bound import BoundFilter
 from pyspark_paimon.request.operation import TaskOperation
 from pyspark_paimon.request.partition_spec import predicate_of

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fileindex.base.errors import InvalidArgument
 from manifest.expire.rollback import rollback_to
+from paimon_base.errors import InvalidArgument
 from pyspark_paimon.operations.removal import HistoryChange, result_of
 from pyspark_paimon.request.state_results import TableChangeResult
 

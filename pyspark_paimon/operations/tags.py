@@ -5,12 +5,12 @@ from __future__ import annotations
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from fileindex.base.errors import UnsupportedOption
 from manifest.expire.automatic_tags import make_tags
 from manifest.expire.tags import create_tag, delete_tag, expire_tags, rename_tag, replace_tag
 from manifest.io.errors import SnapshotNotFound
 from manifest.options.durations import parse_duration_millis
 from manifest.options.tag_periods import TAG_MODE
+from paimon_base.errors import UnsupportedOption
 from pyspark_paimon.operations.removal import HistoryChange, result_of
 from pyspark_paimon.request.operation import OpenTable, Operation
 from pyspark_paimon.request.state_results import TableChangeResult

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from fileindex.base.lazy import LazyModule
 from manifest.entry.index_manifest import HASH
 from manifest.fsck.problem import Origin
+from paimon_base.lazy import LazyModule
 from pyspark_paimon.request.operation import OpenTable, Question, TaskOperation, parse_request
 from pyspark_paimon.request.tasks import TaskPlan
 

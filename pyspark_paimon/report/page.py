@@ -14,11 +14,11 @@ from functools import lru_cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
-from fileindex.base.texts import count_text, size_text
 from lsm.scan.plan import ScanPlan
 from lsm.scan.splits import DataSplit
 from manifest.entry.data_file import wall_clock_millis
 from manifest.schema.table_schema import TableSchema
+from paimon_base.texts import count_text, size_text
 from pyspark_paimon._version import __version__
 from pyspark_paimon.html.card import template_environment
 from pyspark_paimon.request.results import FunnelStage

@@ -10,17 +10,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import PlainSerializer, PlainValidator, TypeAdapter
 
-from fileindex.base.errors import InvalidArgument, InvalidFilter, UnknownColumn
-from fileindex.expression.tree import ColumnValue, Expression, FunctionCall, LiteralValue, map_columns
 from lsm.python_values.columns import python_scalar
 from lsm.schema.conform_input import conform
 from lsm.schema.validate_arrow import validate_rows
 from manifest.io.errors import SchemaMismatch, UnsupportedTable
 from manifest.schema.merge_options import MergeOptions
 from manifest.schema.table_schema import BucketMode, TableSchema
+from paimon_base.errors import InvalidArgument, InvalidFilter, UnknownColumn
 from pyspark_paimon.filter.columns import TARGET, StatementText, resolve
 from pyspark_paimon.request.bound import BoundValue, Value
 from pyspark_paimon.request.struct_fields import constant, field_path, refuse_overlaps, with_field
+from sparkexpr.expression.tree import ColumnValue, Expression, FunctionCall, LiteralValue, map_columns
 
 _VALUES: TypeAdapter[dict[str, Value]] = TypeAdapter(dict[str, BoundValue])
 
@@ -250,7 +250,7 @@ def _compute(value: Expression, rows: pa.Table) -> pa.Array | pa.ChunkedArray:
 
     if isinstance(value, ColumnValue):
         return column(value)
-    from fileindex.expression.compute import compute  # noqa: PLC0415  # imported only for computed values
+    from sparkexpr.expression.compute import compute  # noqa: PLC0415  # imported only for computed values
 
     return compute(value, column, rows.num_rows)
 

@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar
 import pyarrow as pa
 from pydantic import Field
 
-from fileindex.base.public import public
 from fileindex.predicate.tree import Predicate
 from lsm.aggregate.names import AggregateName
 from lsm.keys.sort import SortColumn
 from manifest.options.core_options import OWN_BRANCH
 from manifest.snapshot.commit_info import commit_properties
 from manifest.snapshot.snapshot import BATCH_IDENTIFIER
+from paimon_base.public import public
 from pyspark_paimon.request.answers import SchemaJson
 from pyspark_paimon.request.bound import BoundFilter, BoundKeys
 from pyspark_paimon.request.message import CommitId, CommitProperties, Message

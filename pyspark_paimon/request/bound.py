@@ -12,9 +12,9 @@ from typing import Annotated, Any, TypeAlias
 import pyarrow as pa
 from pydantic import PlainSerializer, PlainValidator
 
-from fileindex.expression.tree import ColumnValue, Expression, FunctionCall, LiteralValue
 from fileindex.predicate.tree import Predicate
 from lsm.keys.key_set import KeySet
+from sparkexpr.expression.tree import ColumnValue, Expression, FunctionCall, LiteralValue
 
 _TREES = 8
 """Number of parsed filters to cache: every split of a scan carries its filter."""
@@ -94,13 +94,13 @@ def _value_json(value: Value) -> Any:
 def _as_expression(given: Any) -> Expression:
     if isinstance(given, ColumnValue | LiteralValue | FunctionCall):
         return given
-    from fileindex.expression.json import expression_from_json  # noqa: PLC0415  # as above
+    from sparkexpr.expression.json import expression_from_json  # noqa: PLC0415  # as above
 
     return expression_from_json(given)
 
 
 def _expression_json(expression: Expression) -> Any:
-    from fileindex.expression.json import expression_to_json  # noqa: PLC0415  # as above
+    from sparkexpr.expression.json import expression_to_json  # noqa: PLC0415  # as above
 
     return expression_to_json(expression)
 

@@ -13,9 +13,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fileindex.base.arrays import Mask
-from fileindex.base.column_type import BINARIES, FLOATS, INTEGERS, STRINGS, TIMESTAMPS, Kind
-from fileindex.base.thresholds import thresholds
 from lsm.arrow.row_kind import ROW_KIND
 from lsm.keys.encoding import one_array
 from lsm.schema.conform_input import takeable
@@ -26,7 +23,10 @@ from manifest.schema.merge_on_write import fixed_columns, is_wider
 from manifest.schema.table_schema import TableSchema
 from manifest.types.cast_rules import INTEGER_BITS, INTEGER_DIGITS
 from manifest.types.data_type import MAX_LENGTH, DataField, DataType, default_scalar
+from paimon_base.thresholds import thresholds
 from pyspark_paimon.request.backend import CastErrors
+from sparkexpr.values.arrays import Mask
+from sparkexpr.values.column_type import BINARIES, FLOATS, INTEGERS, STRINGS, TIMESTAMPS, Kind
 
 ERROR = "_error"
 """Column of rejected rows with the reason."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ConfigDict
 
-from fileindex.base.public import public
+from paimon_base.public import public
 
 if TYPE_CHECKING:
     import pyarrow as pa

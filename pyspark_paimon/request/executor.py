@@ -15,7 +15,6 @@ from pyspark_paimon.request.counters import ScanTally
 from pyspark_paimon.request.operation import OpenTable
 
 if TYPE_CHECKING:
-    from fileindex.expression.tree import Expression
     from fileindex.predicate.tree import ColumnRef
     from lsm.aggregate.names import AggregateName
     from lsm.aggregate.summary import RowSummary
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
     from manifest.schema.table_schema import TableSchema
     from pyspark_paimon.request.operation import Operation, Question
     from pyspark_paimon.request.results import FunnelStage, WriteResult
+    from sparkexpr.expression.tree import Expression
 
 A = TypeVar("A")
 

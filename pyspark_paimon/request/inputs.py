@@ -14,8 +14,6 @@ from typing import TYPE_CHECKING, Any, get_args
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fileindex.base.errors import InvalidArgument, UnsupportedType
-from fileindex.base.thresholds import thresholds
 from lsm.arrow.row_kind import ROW_KIND, ROW_KINDS
 from lsm.python_values.columns import python_column
 from lsm.schema.leaf_types import with_leaves
@@ -24,6 +22,8 @@ from lsm.schema.validate_arrow import validate_batches
 from manifest.io.errors import SchemaMismatch
 from manifest.schema.partial_rows import PartialRows
 from manifest.schema.table_schema import TableSchema
+from paimon_base.errors import InvalidArgument, UnsupportedType
+from paimon_base.thresholds import thresholds
 from pyspark_paimon.frames.pandas_frames import index_levels, spark_frame
 from pyspark_paimon.request.backend import ArrowRows, CastErrors, CastMode, Rows, SparkRows, WriteRequest
 from pyspark_paimon.typing import Data

@@ -13,17 +13,17 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fileindex.base.arrays import arrow_array
-from fileindex.base.column_type import FLOATS
-from fileindex.base.errors import InvalidArgument
-from fileindex.base.plain_value import plain_array, plain_values
 from fileindex.predicate.tree import ColumnRef, In, Predicate, all_of
 from lsm.keys.key_set import KeySet
 from manifest.io.errors import SchemaMismatch
 from manifest.schema.table_schema import TableSchema
+from paimon_base.errors import InvalidArgument
 from pyspark_paimon.request.backend import ArrowRows
 from pyspark_paimon.request.inputs import is_a, rows_of
 from pyspark_paimon.typing import Keys, LocalRows
+from sparkexpr.values.arrays import arrow_array
+from sparkexpr.values.column_type import FLOATS
+from sparkexpr.values.plain_value import plain_array, plain_values
 
 Missing: TypeAlias = Literal["drop", "null"]
 FOUND = "_found"

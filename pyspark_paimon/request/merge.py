@@ -13,20 +13,20 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import pyarrow as pa
 
-from fileindex.base.column_type import FLOATS
-from fileindex.base.errors import InvalidArgument, UnknownColumn
-from fileindex.expression.tree import ColumnValue, Expression, LiteralValue
 from lsm.python_values.columns import python_scalar
 from manifest.io.errors import SchemaMismatch
 from manifest.options.core_options import CoreOptions
 from manifest.schema.table_schema import TableSchema
 from manifest.types.data_type import from_arrow
+from paimon_base.errors import InvalidArgument, UnknownColumn
 from pyspark_paimon.filter.columns import SOURCE, TARGET, match_names, resolve
 from pyspark_paimon.filter.joined_sql import Sides, bind_condition, bind_value, is_column_expression, join_terms
 from pyspark_paimon.request.assignments import refuse_delete, refuse_fixed
 from pyspark_paimon.request.bound import BoundExpression, BoundSource, BoundValue, Value
 from pyspark_paimon.request.message import Message
 from pyspark_paimon.request.struct_fields import constant, field_path, refuse_overlaps, with_field
+from sparkexpr.expression.tree import ColumnValue, Expression, LiteralValue
+from sparkexpr.values.column_type import FLOATS
 
 if TYPE_CHECKING:
     from lsm.write.new_version import NewVersion
@@ -143,7 +143,7 @@ def join_of(on: object, sides: Sides) -> Join:
     A condition is SQL text (``"t.id = s.id"``), a Column or an Arrow expression.
     Raises ``InvalidArgument`` where no columns are equal, ``InvalidFilter``, ``UnknownColumn``.
 
-    >>> from fileindex.base.column_type import ColumnType, Kind
+    >>> from sparkexpr.values.column_type import ColumnType, Kind
     >>> both = {"t": {"id": ColumnType(Kind.INT)}, "s": {"ID": ColumnType(Kind.INT)}}
     >>> join_of("id", both).pairs, join_of("t.id = s.ID", both).pairs
     ((('id', 'ID'),), (('id', 'ID'),))

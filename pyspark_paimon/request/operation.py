@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, Self, TypeVa
 
 from pydantic import Field, TypeAdapter, ValidationError
 
-from fileindex.base.errors import InvalidArgument
 from manifest.snapshot.commit_info import commit_properties
+from paimon_base.errors import InvalidArgument
 from pyspark_paimon.request.message import CommitId, CommitProperties, Message
 from pyspark_paimon.request.tasks import Task, TaskPlan, TaskRun, TaskWork, Worker
 

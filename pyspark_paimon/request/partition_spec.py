@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from fileindex.base.column_type import BINARIES, TIMESTAMPS, ColumnType, Kind, Plain
-from fileindex.base.errors import InvalidArgument, InvalidFilter, UnknownColumn
-from fileindex.base.plain_value import from_scalar, to_scalar
 from fileindex.predicate.tree import FALSE, ColumnRef, Compare, Op, Predicate, all_of, any_of, columns_of
 from manifest.io.errors import SchemaMismatch
 from manifest.schema.table_schema import TableSchema
 from manifest.types.data_type import DataType
+from paimon_base.errors import InvalidArgument, InvalidFilter, UnknownColumn
+from sparkexpr.values.column_type import BINARIES, TIMESTAMPS, ColumnType, Kind, Plain
+from sparkexpr.values.plain_value import from_scalar, to_scalar
 
 if TYPE_CHECKING:
     from pyspark_paimon.request.backend import WriteRequest

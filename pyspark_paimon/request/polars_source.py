@@ -11,7 +11,7 @@ import polars as pl
 import pyarrow as pa
 from polars.io.plugins import register_io_source
 
-from fileindex.base.errors import PaimonError
+from paimon_base.errors import PaimonError
 from pyspark_paimon.filter.bind import bind
 from pyspark_paimon.filter.from_polars import polars_condition
 from pyspark_paimon.request.scan_mode import ScanSource

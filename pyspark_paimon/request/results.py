@@ -9,8 +9,8 @@ from typing import Any, Self
 
 from pydantic import Field
 
-from fileindex.base.public import public
-from fileindex.base.texts import count_text, list_text, size_text
+from paimon_base.public import public
+from paimon_base.texts import count_text, list_text, size_text
 from pyspark_paimon.request.counters import CompactCounters, WriteCounters
 from pyspark_paimon.request.message import Message, Result
 

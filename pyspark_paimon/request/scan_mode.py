@@ -12,11 +12,11 @@ from typing import Protocol, Self, TypeAlias
 
 import pyarrow as pa
 
-from fileindex.base.errors import InvalidArgument, UnsupportedOption
 from manifest.io.errors import SnapshotNotFound
 from manifest.options.former_keys import PRESENT_KEYS, with_present_keys
 from manifest.options.known_keys import BY_FILES
 from manifest.schema.table_schema import TableSchema
+from paimon_base.errors import InvalidArgument, UnsupportedOption
 from pyspark_paimon.request.backend import TravelRequest
 from pyspark_paimon.request.executor import Backend
 from pyspark_paimon.request.state import Pin, Snapshots

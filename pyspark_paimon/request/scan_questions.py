@@ -7,10 +7,10 @@ from typing import Annotated, TypeAlias
 import pyarrow as pa
 from pydantic import PlainSerializer, PlainValidator
 
-from fileindex.base.errors import InvalidArgument
-from fileindex.base.thresholds import thresholds
 from lsm.aggregate.summary import RowSummary
 from lsm.scan.plan import ScanPlan
+from paimon_base.errors import InvalidArgument
+from paimon_base.thresholds import thresholds
 from pyspark_paimon.request.backend import ScanRequest
 from pyspark_paimon.request.bound import BoundRows
 from pyspark_paimon.request.operation import OpenTable, Question, parse_request

@@ -6,14 +6,14 @@ from collections.abc import Collection, Mapping
 
 import pyarrow as pa
 
-from fileindex.base.column_type import WITH_PARTS, Kind
-from fileindex.base.errors import InvalidArgument
-from fileindex.expression.literals import NULL
-from fileindex.expression.tree import ColumnValue, Expression, FunctionCall, LiteralValue
-from fileindex.expression.types import TEXT_TYPE
 from manifest.io.errors import SchemaMismatch
 from manifest.schema.table_schema import TableSchema
 from manifest.types.data_type import DataType
+from paimon_base.errors import InvalidArgument
+from sparkexpr.expression.literals import NULL
+from sparkexpr.expression.tree import ColumnValue, Expression, FunctionCall, LiteralValue
+from sparkexpr.expression.types import TEXT_TYPE
+from sparkexpr.values.column_type import WITH_PARTS, Kind
 
 
 def field_path(name: object, schema: TableSchema) -> tuple[str, ...] | None:
@@ -64,8 +64,8 @@ def constant(path: tuple[str, ...], value: object, schema: TableSchema) -> Expre
         InvalidArgument: The field is of a nested type.
         SchemaMismatch: The field cannot have the value.
     """
-    from fileindex.base.plain_value import plain_array, plain_values  # noqa: PLC0415  # rarely needed
     from lsm.python_values.columns import python_scalar  # noqa: PLC0415  # as above
+    from sparkexpr.values.plain_value import plain_array, plain_values  # noqa: PLC0415  # rarely needed
 
     name, wanted = ".".join(path), _type_of(path, schema)
     plain = value.as_py() if isinstance(value, pa.Scalar) else value
@@ -91,8 +91,8 @@ def with_field(path: tuple[str, ...], new: Expression, column: Expression, schem
     Raises:
         SchemaMismatch: The field cannot have the value.
     """
-    from fileindex.expression.functions import WITH_FIELD, call  # noqa: PLC0415  # rarely needed
     from pyspark_paimon.filter.bind_terms import assigned  # noqa: PLC0415  # as above
+    from sparkexpr.expression.functions import WITH_FIELD, call  # noqa: PLC0415  # rarely needed
 
     new = assigned(new, _type_of(path, schema).column_type)
     _check_type(".".join(path), new, _type_of(path, schema))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from fileindex.base.public import public
+from paimon_base.public import public
 from pyspark_paimon.request.message import Message
 from pyspark_paimon.request.results import FunnelStage
 

@@ -22,18 +22,18 @@ from typing import Any, get_args
 import pyarrow as pa
 from pydantic import ValidationError
 
-from fileindex.base.errors import InvalidArgument
-from fileindex.base.time_zone import session_tzinfo, time_zone
 from manifest.options.core_options import option_texts
 from manifest.options.support import check_call
 from manifest.schema.metadata_columns import metadata_fields
 from manifest.schema.table_schema import TableSchema
 from manifest.snapshot.commit_info import check_properties
 from manifest.snapshot.snapshot import BATCH_IDENTIFIER
+from paimon_base.errors import InvalidArgument
 from pyspark_paimon.filter.columns import resolve
 from pyspark_paimon.request.backend import MissingColumns, Mode, SchemaMode, TravelRequest, WriteRequest
 from pyspark_paimon.request.partition_spec import spec_of
 from pyspark_paimon.typing import Time
+from sparkexpr.values.time_zone import session_tzinfo, time_zone
 
 _ONE_DAY_MS = 24 * 3600 * 1000
 _LONGEST_ID = 64
@@ -190,7 +190,7 @@ def millis_of(time: Time | None) -> int | None:
     Accepts milliseconds, a date, a datetime, or ISO text. Texts and dates without a zone are UTC, as tables of commits show them. A
     datetime without a zone is local time, as in Python: in the zone of a ``time_zone`` block, or of the process.
 
-    >>> from fileindex.base.time_zone import time_zone
+    >>> from sparkexpr.values.time_zone import time_zone
     >>> with time_zone("Asia/Tokyo"):
     ...     millis_of(datetime(1970, 1, 1, 9, 0, 1))
     1000

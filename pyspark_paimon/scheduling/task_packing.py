@@ -5,12 +5,12 @@ from __future__ import annotations
 import heapq
 from collections.abc import Sequence
 
-from fileindex.base.thresholds import thresholds
 from lsm.incremental.planner import IncrementalSplit
 from lsm.scan.plan import ScanPlan
 from lsm.scan.split_units import units
 from lsm.scan.splits import DataSplit, pack
 from manifest.schema.table_schema import TableSchema
+from paimon_base.thresholds import thresholds
 
 _MOST_PER_CORE = 4
 """More tasks would not balance better; each needs a buffer and writes separate files."""

@@ -7,8 +7,8 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from typing import Generic, TypeVar
 
-from fileindex.base.thresholds import thresholds
 from manifest.io.threads import start_some
+from paimon_base.thresholds import thresholds
 
 # Threads are sufficient: Arrow releases the GIL.
 T = TypeVar("T")

@@ -3,7 +3,7 @@
 Public: ``PaimonDataSource`` (source), ``install``.
 """
 
-from fileindex.base.process import freeze_survivors_of_worker as _freeze_survivors_of_worker
+from paimon_base.process import freeze_survivors_of_worker as _freeze_survivors_of_worker
 from pyspark_paimon.spark.wire import session_storage as _session_storage  # noqa: F401  # registers store options of clients
 
 _freeze_survivors_of_worker()

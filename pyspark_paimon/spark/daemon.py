@@ -7,7 +7,7 @@ processes, which ``pyspark_paimon.warm`` starts.
 
 from __future__ import annotations
 
-from fileindex.base.process import environment, freeze_heap, freeze_survivors
+from paimon_base.process import environment, freeze_heap, freeze_survivors
 
 
 def preload() -> None:

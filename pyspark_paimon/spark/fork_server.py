@@ -25,7 +25,7 @@ from contextlib import suppress
 from types import SimpleNamespace
 from typing import Any
 
-from fileindex.base.process import freeze_heap, replace_environment, run_after_fork
+from paimon_base.process import freeze_heap, replace_environment, run_after_fork
 from pyspark_paimon.spark.daemon import preload
 
 _LENGTH, _STREAMS = 8, 3

@@ -17,8 +17,8 @@ import zipfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fileindex.base.public import public
-from fileindex.siblings import PACKAGES
+from paimon_base.public import public
+from paimon_base.siblings import PACKAGES
 from pyspark_paimon._version import HOME, __version__
 from pyspark_paimon.request.message import Message
 from pyspark_paimon.spark.client.session import server_of

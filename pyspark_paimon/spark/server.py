@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import MutableMapping
 from typing import TYPE_CHECKING, Any
 
-from fileindex.base.errors import InvalidArgument
+from paimon_base.errors import InvalidArgument
 from pyspark_paimon.request.operation import OpenTable, Question, Request
 from pyspark_paimon.spark.driver.options import table_path
 from pyspark_paimon.spark.wire import rpc

@@ -14,7 +14,7 @@ import pyarrow as pa
 from pyspark.sql import datasource as ds
 from pyspark.sql import types as st
 
-from fileindex.base.errors import InvalidArgument
+from paimon_base.errors import InvalidArgument
 from pyspark_paimon.frames.spark_types import arrow_for_spark
 from pyspark_paimon.spark.wire.errors import attach_error_notes
 from pyspark_paimon.spark.wire.names import WARM

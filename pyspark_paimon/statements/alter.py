@@ -10,7 +10,7 @@ from functools import partial
 from operator import methodcaller
 from typing import Any, TypeAlias
 
-from fileindex.base.errors import InvalidArgument
+from paimon_base.errors import InvalidArgument
 from pyspark_paimon.filter.columns import StatementText
 from pyspark_paimon.frames.spark_functions import quote_name
 from pyspark_paimon.request.results import MergeResult

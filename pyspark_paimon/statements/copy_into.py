@@ -11,12 +11,12 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import csv, json, parquet
 
-from fileindex.base.errors import CorruptFile, InvalidArgument, PaimonError
 from lsm.arrow.csv_source import CsvSource
 from manifest.io.errors import CommitReplayed
 from manifest.io.file_io import FileIO, FileStatus
 from manifest.schema.table_schema import TableSchema
 from manifest.storage.resolve import file_io_for
+from paimon_base.errors import CorruptFile, InvalidArgument, PaimonError
 from pyspark_paimon.filter.columns import resolve
 from pyspark_paimon.request.results import WriteResult
 from pyspark_paimon.statements.answers import frame_of_rows

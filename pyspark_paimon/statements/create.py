@@ -5,8 +5,8 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import Any
 
-from fileindex.base.errors import InvalidArgument, PaimonError
 from manifest.schema.table_schema import TableSchema
+from paimon_base.errors import InvalidArgument, PaimonError
 from pyspark_paimon.frames.spark_functions import quote_name
 from pyspark_paimon.statements.answers import frame_of_result
 from pyspark_paimon.statements.names import SOURCES, KnownTables

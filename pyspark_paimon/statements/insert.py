@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from fileindex.base.errors import InvalidArgument, UnknownColumn
 from manifest.io.errors import SchemaMismatch
 from manifest.options.core_options import CoreOptions
 from manifest.schema.table_schema import TableSchema
+from paimon_base.errors import InvalidArgument, UnknownColumn
 from pyspark_paimon.filter.columns import resolve
 from pyspark_paimon.frames.fetched_rows import has_variant
 from pyspark_paimon.frames.spark_functions import functions_of, quote_name

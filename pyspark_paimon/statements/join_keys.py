@@ -12,12 +12,12 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 from sqlglot import exp
 
-from fileindex.base.column_type import FLOATS
-from fileindex.base.thresholds import thresholds
+from paimon_base.thresholds import thresholds
 from pyspark_paimon.filter.parse import bind_filter
 from pyspark_paimon.frames.spark_functions import quote_name
 from pyspark_paimon.statements.pushdown import is_truncated, parse_query, renames_columns, terms
 from pyspark_paimon.table.scan import Scan
+from sparkexpr.values.column_type import FLOATS
 
 _INNER = frozenset({"", "INNER", "CROSS"})
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, TypeAlias
 
-from fileindex.base.errors import InvalidArgument
+from paimon_base.errors import InvalidArgument
 from pyspark_paimon.filter.columns import StatementText
 from pyspark_paimon.statements.alter import assigned_value, assignments, qualifiers
 from pyspark_paimon.statements.answers import frame_of_result

@@ -11,14 +11,14 @@ from typing import Any
 import pyarrow as pa
 from sqlglot import exp
 
-from fileindex.base.column_type import BINARIES, FLOATS, INTEGERS, STRINGS, TIMESTAMPS, Kind
-from fileindex.base.errors import PaimonError
 from manifest.schema.table_schema import TableSchema
+from paimon_base.errors import PaimonError
 from pyspark_paimon.filter.columns import resolve
 from pyspark_paimon.frames.spark_functions import quote_name
 from pyspark_paimon.frames.spark_types import arrow_for_spark, cast_for_spark, spark_schema
 from pyspark_paimon.statements.pushdown import parse_query, renames_columns
 from pyspark_paimon.table.scan import Scan
+from sparkexpr.values.column_type import BINARIES, FLOATS, INTEGERS, STRINGS, TIMESTAMPS, Kind
 
 _CLAUSES = {"expressions", "from_", "where", "group"}
 _FUNCTIONS = {exp.Count: "count", exp.Min: "min", exp.Max: "max"}

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from fileindex.base.errors import InvalidArgument, PaimonError
 from manifest.io.errors import TableNotFound
 from manifest.rest.errors import NotOffered
+from paimon_base.errors import InvalidArgument, PaimonError
 from pyspark_paimon.frames.spark_functions import quote_name
 from pyspark_paimon.spark.driver.options import BRANCH_OPTION, PATH, stored_options
 from pyspark_paimon.statements.words import NameParts

@@ -8,9 +8,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from fileindex.base.errors import InvalidArgument
 from manifest.schema.table_schema import TableSchema
 from manifest.types.data_type import DataField
+from paimon_base.errors import InvalidArgument
 from pyspark_paimon.filter.columns import resolve
 from pyspark_paimon.frames.spark_functions import quote_name
 from pyspark_paimon.frames.spark_types import spark_type

@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 from sqlglot.tokens import TokenType  # type: ignore[attr-defined]  # as sqlglot shows it
 
-from fileindex.base.errors import InvalidArgument
+from paimon_base.errors import InvalidArgument
 from pyspark_paimon.frames.spark_functions import text_sql
 from pyspark_paimon.statements.words import Word, tokens_of
 

@@ -11,8 +11,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from fileindex.base.errors import InvalidArgument, PaimonError
 from manifest.options.durations import parse_duration_millis
+from paimon_base.errors import InvalidArgument, PaimonError
 from pyspark_paimon.request.backend import OrphanFile
 from pyspark_paimon.statements.answers import frame_of_result, frame_of_rows
 from pyspark_paimon.statements.names import KnownTables

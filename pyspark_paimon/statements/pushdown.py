@@ -16,17 +16,17 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 from sqlglot.tokens import TokenType  # type: ignore[attr-defined]  # as sqlglot shows it
 
-from fileindex.base.column_type import STRINGS, TIMESTAMPS, ColumnType, Kind
-from fileindex.base.errors import InvalidArgument, PaimonError
-from fileindex.base.time_zone import time_zone
-from fileindex.expression.tree import ColumnValue, FunctionCall
 from fileindex.predicate.projection import Projection
 from fileindex.predicate.tree import TRUE, ComputedPredicate, Predicate, all_of, columns_of, computed_predicates
 from manifest.schema.metadata_columns import METADATA_NAMES, metadata_names
 from manifest.schema.table_schema import TableSchema
+from paimon_base.errors import InvalidArgument, PaimonError
 from pyspark_paimon.filter.parse import parse_filter
 from pyspark_paimon.statements.pipelines import without_pipelines
 from pyspark_paimon.statements.words import StatementTokens, tokens_of
+from sparkexpr.expression.tree import ColumnValue, FunctionCall
+from sparkexpr.values.column_type import STRINGS, TIMESTAMPS, ColumnType, Kind
+from sparkexpr.values.time_zone import time_zone
 
 if TYPE_CHECKING:
     from pyspark_paimon.table.scan import Scan

@@ -11,8 +11,8 @@ from typing import Any
 
 from sqlglot.tokens import TokenType  # type: ignore[attr-defined]  # as sqlglot shows it
 
-from fileindex.base.errors import InvalidArgument
 from manifest.schema.metadata_columns import METADATA_NAMES
+from paimon_base.errors import InvalidArgument
 from pyspark_paimon.frames.spark_functions import quote_name
 from pyspark_paimon.spark.wire.session_settings import has_settings
 from pyspark_paimon.statements.join_keys import TableScan, prune_joins

@@ -6,9 +6,8 @@ import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from fileindex.base.errors import InvalidArgument
-from fileindex.base.public import public
-from fileindex.base.time_zone import time_zone
+from paimon_base.errors import InvalidArgument
+from paimon_base.public import public
 from pyspark_paimon.spark.wire.session_settings import SETTINGS_PREFIX, check_setting
 from pyspark_paimon.statements.alter import alter_table, comment, delete, truncate, update
 from pyspark_paimon.statements.copy_into import copy_into
@@ -39,6 +38,7 @@ from pyspark_paimon.statements.tags import show_tags
 from pyspark_paimon.statements.views import alter_view, create_view, drop_view, show_views
 from pyspark_paimon.statements.words import TokenCursor
 from pyspark_paimon.table.catalog_base import AnyCatalog
+from sparkexpr.values.time_zone import time_zone
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -11,8 +11,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from fileindex.base.errors import InvalidArgument
 from manifest.rest.errors import NotOffered
+from paimon_base.errors import InvalidArgument
 from pyspark_paimon.frames.spark_functions import quote_name
 from pyspark_paimon.request.partition_spec import display_pattern, spec_of
 from pyspark_paimon.statements.answers import frame_of_result, frame_of_rows

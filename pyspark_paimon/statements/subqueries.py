@@ -13,9 +13,9 @@ from typing import Any, TypeAlias
 
 import pyarrow as pa
 
-from fileindex.base.errors import InvalidArgument
-from fileindex.base.thresholds import thresholds
 from fileindex.predicate.tree import Predicate
+from paimon_base.errors import InvalidArgument
+from paimon_base.thresholds import thresholds
 from pyspark_paimon.filter.parse import bind_filter
 from pyspark_paimon.frames.spark_functions import quote_name
 from pyspark_paimon.statements.names import KnownTables

@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from fileindex.base.errors import InvalidArgument
 from lsm.arrow.row_kind import ROW_KIND
 from manifest.options.tag_periods import TagPeriods
+from paimon_base.errors import InvalidArgument
 from pyspark_paimon.frames.spark_types import spark_type
 from pyspark_paimon.statements.names import KnownTables, text_literal
 from pyspark_paimon.statements.words import NameParts, TokenCursor

@@ -8,8 +8,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from fileindex.base.errors import InvalidArgument
 from manifest.io.errors import TableExists
+from paimon_base.errors import InvalidArgument
 from pyspark_paimon.frames.spark_functions import quote_name
 from pyspark_paimon.frames.spark_types import spark_type
 from pyspark_paimon.statements.answers import description, frame_of_result, frame_of_rows

@@ -12,7 +12,7 @@ import sqlglot
 from sqlglot.errors import SqlglotError
 from sqlglot.tokens import TokenType  # type: ignore[attr-defined]  # as sqlglot shows it
 
-from fileindex.base.errors import InvalidArgument
+from paimon_base.errors import InvalidArgument
 from pyspark_paimon.filter.from_sql import SparkFilter
 
 

@@ -9,11 +9,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from fileindex.base.errors import InvalidArgument
-from fileindex.base.public import public
 from fileindex.predicate.tree import Predicate
 from manifest.schema.table_schema import TableSchema
 from manifest.types.data_type import arrow_schema
+from paimon_base.errors import InvalidArgument
+from paimon_base.public import public
 from pyspark_paimon.jobs.incremental import scan_fields
 from pyspark_paimon.request.operation import OpenTable
 from pyspark_paimon.stream.options import StreamOptions, offset_of, position_of

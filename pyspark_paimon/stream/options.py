@@ -14,9 +14,9 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, NonNegativeInt, PositiveInt, ValidationError
 
-from fileindex.base.errors import InvalidArgument, UnsupportedOption
 from lsm.incremental.stream_scan import Limits, Position, StartMode
 from manifest.options.known_keys import STREAM_LIMITS, STREAM_ONLY
+from paimon_base.errors import InvalidArgument, UnsupportedOption
 
 SNAPSHOT_ID, TIMESTAMP = "scan.snapshot-id", "scan.timestamp-millis"
 MODE, OVERWRITES = "scan.mode", "streaming-read-overwrite"

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fileindex.base.errors import InvalidArgument, UnknownColumn
 from fileindex.predicate.tree import Predicate, columns_of
 from lsm.arrow.row_kind import ROW_KIND
 from lsm.incremental.planner import IncrementalSplit, split_from_json
@@ -24,6 +23,7 @@ from lsm.scan.splits import DataSplit
 from manifest.io.errors import SchemaMismatch
 from manifest.schema.table_schema import TableSchema
 from manifest.snapshot.consumers import LAST_READ
+from paimon_base.errors import InvalidArgument, UnknownColumn
 from pyspark_paimon.local.open_backend import open_backend
 from pyspark_paimon.local.read_errors import explained
 from pyspark_paimon.request.backend import EVERY_LEVEL, ScanRequest

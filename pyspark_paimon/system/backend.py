@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, TypeVar
 
 import pyarrow as pa
 
-from fileindex.base.errors import InvalidArgument, UnknownColumn
 from fileindex.predicate.evaluate_rows import mask
 from fileindex.predicate.tree import columns_of
 from lsm.aggregate.summary import RowSummary
@@ -26,6 +25,7 @@ from manifest.schema.metadata_columns import metadata_names
 from manifest.schema.table_schema import TableSchema
 from manifest.snapshot.snapshot import Snapshot
 from manifest.store import FileStore
+from paimon_base.errors import InvalidArgument, UnknownColumn
 from pyspark_paimon.jobs.ordering import candidates, sort_rows
 from pyspark_paimon.local.backend import LocalBackend, session_frame
 from pyspark_paimon.local.read import rows_in

@@ -10,8 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from fileindex.base.arrays import Int64s
-from fileindex.base.column_type import Kind, Plain
 from manifest.entry.columns import EntryColumns
 from manifest.entry.data_file import DataFileMeta, FileSource, ManifestEntry
 from manifest.io.paths import partition_text
@@ -22,6 +20,8 @@ from manifest.store import FileStore
 from manifest.types.data_type import DataType
 from pyspark_paimon.system.columns import A_BIG, A_TEXT, AN_INT, BIG, TEXT, WHEN, system_fields
 from pyspark_paimon.system.texts import format_list, format_map, format_partition, java_text
+from sparkexpr.values.arrays import Int64s
+from sparkexpr.values.column_type import Kind, Plain
 
 _FILE = {
     "partition": TEXT,

@@ -12,7 +12,6 @@ from typing import ClassVar
 import numpy as np
 import pyarrow as pa
 
-from fileindex.base.column_type import Kind
 from fileindex.predicate.projection import UNKNOWN, Projection, without_columns
 from fileindex.predicate.tree import Predicate
 from lsm.aggregate.summary import RowSummary
@@ -33,6 +32,7 @@ from pyspark_paimon.request.counters import ScanTally
 from pyspark_paimon.request.results import FunnelStage
 from pyspark_paimon.system.backend import SystemTable
 from pyspark_paimon.system.columns import A_BIG, TEXT, system_schema
+from sparkexpr.values.column_type import Kind
 
 ROWKIND = "rowkind"
 _OURS = ROW_NUMBERS | {ROWKIND}

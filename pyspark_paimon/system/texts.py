@@ -9,9 +9,9 @@ from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
-from fileindex.base.column_type import Kind, Plain
 from manifest.io.paths import value_spelled
 from manifest.types.data_type import DataType
+from sparkexpr.values.column_type import Kind, Plain
 
 
 def java_text(value: Plain, data_type: DataType) -> str:

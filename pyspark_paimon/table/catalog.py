@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from difflib import get_close_matches
 from typing import Any, Self, cast
 
-from fileindex.base.errors import InvalidArgument
-from fileindex.base.public import public
+from paimon_base.errors import InvalidArgument
+from paimon_base.public import public
 from pyspark_paimon.table.catalog_base import AnyCatalog
 from pyspark_paimon.table.directory_catalog import DirectoryCatalog
 

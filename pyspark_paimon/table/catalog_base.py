@@ -6,11 +6,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
-from fileindex.base.errors import InvalidArgument, PaimonError, UnsupportedOption, did_you_mean
-from fileindex.base.public import public
 from manifest.io.errors import TableExists, TableNotFound
 from manifest.options.catalog_options import CatalogOptions
 from manifest.rest.errors import NotOffered
+from paimon_base.errors import InvalidArgument, PaimonError, UnsupportedOption, did_you_mean
+from paimon_base.public import public
 from pyspark_paimon.request.results import Removal
 from pyspark_paimon.request.state_results import CopyResult
 from pyspark_paimon.request.validate import CheckedMethods

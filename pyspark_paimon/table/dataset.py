@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset
 
-from fileindex.base.errors import InvalidArgument, PaimonError
+from paimon_base.errors import InvalidArgument, PaimonError
 from pyspark_paimon.request.scan_mode import ScanSource
 
 Columns: TypeAlias = Sequence[str] | Mapping[str, pc.Expression] | None

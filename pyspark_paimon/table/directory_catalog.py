@@ -6,13 +6,13 @@ import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from fileindex.base.errors import InvalidArgument
 from manifest.io.errors import TableExists, TableNotFound
 from manifest.io.file_io import FileIO
 from manifest.io.paths import TablePaths, split_branch, split_system, with_branch
 from manifest.options.catalog_options import CatalogOptions
 from manifest.schema.manager import SchemaManager
 from manifest.storage.resolve import file_io_for
+from paimon_base.errors import InvalidArgument
 from pyspark_paimon.table.catalog_base import (
     DATABASE_SUFFIX,
     AnyCatalog,

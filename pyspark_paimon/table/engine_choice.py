@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from fileindex.base.errors import InvalidArgument
+from paimon_base.errors import InvalidArgument
 from pyspark_paimon.jobs.progress import chosen
 from pyspark_paimon.request.backend import Progress
 from pyspark_paimon.request.executor import Backend

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any, Literal, Self, overload
 
 import pyarrow as pa
 
-from fileindex.base.errors import InvalidArgument
-from fileindex.base.lazy import LazyModule
 from manifest.options.core_options import option_texts
 from manifest.schema.table_schema import TableSchema
 from manifest.types.data_type import DataType, from_arrow
 from manifest.types.type_parser import quote_field
+from paimon_base.errors import InvalidArgument
+from paimon_base.lazy import LazyModule
 from pyspark_paimon.table.role import TableRole
 from pyspark_paimon.typing import ColumnPath, Data, Schema, Type
 

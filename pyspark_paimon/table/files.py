@@ -6,10 +6,10 @@ import os
 from functools import partial
 from typing import TYPE_CHECKING
 
-from fileindex.base.errors import InvalidArgument
-from fileindex.base.lazy import LazyModule
 from fileindex.predicate.tree import TRUE
 from manifest.io.paths import MAIN_BRANCH, split_branch
+from paimon_base.errors import InvalidArgument
+from paimon_base.lazy import LazyModule
 from pyspark_paimon.request.backend import DeleteRequest
 from pyspark_paimon.request.partition_spec import partition_filter
 from pyspark_paimon.request.validate import check_options, commit_identity

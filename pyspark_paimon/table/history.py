@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
-from fileindex.base.errors import InvalidArgument
-from fileindex.base.lazy import LazyModule
 from manifest.snapshot.commit_info import check_properties
+from paimon_base.errors import InvalidArgument
+from paimon_base.lazy import LazyModule
 from pyspark_paimon.request.partition_spec import spec_of
 from pyspark_paimon.request.state import SchemaOf
 from pyspark_paimon.request.validate import check_options, commit_identity, millis_of

@@ -6,8 +6,6 @@ import os
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from fileindex.base.errors import InvalidArgument, PaimonError
-from fileindex.base.public import public
 from manifest.hive.locked import LockedFileIO, LockOptions
 from manifest.hive.metastore import Metastore
 from manifest.hive.options import HiveOptions
@@ -34,6 +32,8 @@ from manifest.rest.errors import CatalogUnavailable, ResourceMissing, ResourceTa
 from manifest.schema.manager import SchemaManager
 from manifest.storage.resolve import file_io_for
 from manifest.storage.schemes import FAMILIES, StoreFamily, scheme_of
+from paimon_base.errors import InvalidArgument, PaimonError
+from paimon_base.public import public
 from pyspark_paimon.request.results import Removal
 from pyspark_paimon.table.catalog_base import DATABASE_SUFFIX, DatabaseExists, check_name, missing_database
 from pyspark_paimon.table.hive_views import HiveViews

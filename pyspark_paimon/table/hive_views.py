@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from fileindex.base.errors import UnsupportedOption
 from manifest.hive.metastore import Metastore
 from manifest.hive.tables import DATABASE, NAME, PARAMETERS
 from manifest.hive.views import comment_and_options, fields_of_view, is_view, text_of_view, view_entry, view_parameters
 from manifest.hive.wire import Struct, text, value_of
 from manifest.io.errors import TableExists, TableNotFound
 from manifest.rest.errors import ResourceMissing, ResourceTaken
+from paimon_base.errors import UnsupportedOption
 from pyspark_paimon.table.catalog_base import split_name
 from pyspark_paimon.table.view import View, ViewChanges
 

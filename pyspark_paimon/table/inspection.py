@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Literal, cast
 
 import pyarrow as pa
 
-from fileindex.base.errors import CorruptFile, InvalidArgument
-from fileindex.base.lazy import LazyModule
 from manifest.fsck.depth import Depth
 from manifest.schema.option_effects import effect_in
+from paimon_base.errors import CorruptFile, InvalidArgument
+from paimon_base.lazy import LazyModule
 from pyspark_paimon.filter.parse import bind_filter
 from pyspark_paimon.request.backend import IndexView, TravelRequest
 from pyspark_paimon.request.state import Pin, Snapshots

@@ -6,13 +6,13 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from fileindex.base.errors import InvalidArgument
-from fileindex.base.public import public
 from manifest.io.errors import TableExists, TableNotFound
 from manifest.jdbc.options import JdbcOptions
 from manifest.jdbc.rows import CatalogRows, RowTaken
 from manifest.rest.errors import CatalogUnavailable
 from manifest.schema.manager import SchemaManager
+from paimon_base.errors import InvalidArgument
+from paimon_base.public import public
 from pyspark_paimon.table.catalog_base import DatabaseExists, check_name, missing_database
 from pyspark_paimon.table.registered_catalog import RegisteredCatalog
 

@@ -8,19 +8,19 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from fileindex.base.errors import InvalidArgument
-from fileindex.expression.tree import ColumnValue
 from lsm.arrow.row_kind import ROW_KIND
 from lsm.keys.key_set import KeySet
 from lsm.schema.conform_input import conform
 from manifest.io.errors import SchemaMismatch
 from manifest.schema.partial_rows import PartialRows
+from paimon_base.errors import InvalidArgument
 from pyspark_paimon.filter.columns import SOURCE
 from pyspark_paimon.operations.alter import store_pending
 from pyspark_paimon.operations.change_rows import MergeRows
 from pyspark_paimon.request.backend import ArrowRows, DeleteRequest, Rows, WriteRequest
 from pyspark_paimon.request.inputs import split_kinds
 from pyspark_paimon.request.merge import Action, Clause, Join, MergeRequest, When, clause_of, sides_of
+from sparkexpr.expression.tree import ColumnValue
 
 if TYPE_CHECKING:
     from manifest.schema.table_schema import TableSchema

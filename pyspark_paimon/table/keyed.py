@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from fileindex.base.errors import InvalidArgument
-from fileindex.base.lazy import LazyModule
 from fileindex.predicate.tree import Predicate, columns_of
 from manifest.schema.table_schema import TableSchema
 from manifest.snapshot.commit_info import check_properties
 from manifest.snapshot.snapshot import Snapshot
 from manifest.types.data_type import arrow_schema
+from paimon_base.errors import InvalidArgument
+from paimon_base.lazy import LazyModule
 from pyspark_paimon.filter.parse import bind_filter, refuse_constant
 from pyspark_paimon.request.backend import EVERY_LEVEL, ArrowRows, DeleteRequest, ScanRequest, TravelRequest
 from pyspark_paimon.request.executor import Backend

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from fileindex.base.errors import InvalidArgument
-from fileindex.base.lazy import LazyModule
 from manifest.snapshot.commit_info import check_properties
+from paimon_base.errors import InvalidArgument
+from paimon_base.lazy import LazyModule
 from pyspark_paimon.filter.columns import resolve
 from pyspark_paimon.request.backend import ClusterStrategyName, OrphanFile
 from pyspark_paimon.request.partition_spec import partition_filter, spec_of

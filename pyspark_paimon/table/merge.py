@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from fileindex.base.public import public
-from fileindex.base.texts import count_text
+from paimon_base.public import public
+from paimon_base.texts import count_text
 from pyspark_paimon.operations.change_rows import MergeRows
 from pyspark_paimon.request.backend import DeleteRequest
 from pyspark_paimon.request.executor import Backend

@@ -7,10 +7,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from fileindex.base.errors import InvalidArgument
 from lsm.arrow.row_kind import ROW_KIND
 from manifest.schema.table_schema import TableSchema
 from manifest.schema.validation import build_schema
+from paimon_base.errors import InvalidArgument
 from pyspark_paimon.request.inputs import rows_of
 from pyspark_paimon.typing import Data, Schema
 

@@ -8,19 +8,19 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from fileindex.base.column_type import WITH_PARTS, ColumnType
-from fileindex.base.errors import InvalidArgument, InvalidFilter
-from fileindex.expression.compute import compute
-from fileindex.expression.nested import column_part
-from fileindex.expression.tree import ColumnValue, Expression, FunctionCall, LiteralValue, column_values
 from lsm.keys.order_by import RowOrder
 from lsm.keys.sort import SortColumn
 from manifest.schema.metadata_columns import metadata_names
 from manifest.schema.table_schema import TableSchema
+from paimon_base.errors import InvalidArgument, InvalidFilter
 from pyspark_paimon.filter.columns import TARGET, resolve
 from pyspark_paimon.filter.parse import bind_value
 from pyspark_paimon.filter.scope import ColumnScope, is_part
 from pyspark_paimon.jobs.ordering import SortValue, sort_batches, sort_columns, sort_frame, sort_values, stored_order
+from sparkexpr.expression.compute import compute
+from sparkexpr.expression.nested import column_part
+from sparkexpr.expression.tree import ColumnValue, Expression, FunctionCall, LiteralValue, column_values
+from sparkexpr.values.column_type import WITH_PARTS, ColumnType
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

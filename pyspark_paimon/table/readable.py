@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from fileindex.base.errors import InvalidArgument
+from paimon_base.errors import InvalidArgument
 
 if TYPE_CHECKING:
     import duckdb

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from fileindex.base.memory_size import parse_memory_size
-from fileindex.base.public import public
+from paimon_base.memory_size import parse_memory_size
+from paimon_base.public import public
 from pyspark_paimon.request.backend import ScanRequest, TravelRequest
 from pyspark_paimon.request.keys import LookupShape, Missing
 from pyspark_paimon.request.validate import CheckedMethods

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
-from fileindex.base.errors import InvalidArgument, UnknownColumn
-from fileindex.base.lazy import LazyModule
 from fileindex.predicate.tree import Predicate
 from manifest.options.core_options import option_texts
+from paimon_base.errors import InvalidArgument, UnknownColumn
+from paimon_base.lazy import LazyModule
 from pyspark_paimon.filter.parse import bind_filter
 from pyspark_paimon.jobs.incremental import MODES, Point, change_columns, exact_mode, range_of
 from pyspark_paimon.request.backend import IncrementalModeName, IncrementalRange, ScanRequest, TravelRequest

@@ -6,8 +6,8 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fileindex.base.errors import InvalidArgument
 from manifest.io.storage_errors import storage_errors
+from paimon_base.errors import InvalidArgument
 from pyspark_paimon.filter.parse import bind_filter
 from pyspark_paimon.request.backend import ScanRequest
 from pyspark_paimon.request.state import Start

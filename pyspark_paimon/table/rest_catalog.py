@@ -10,8 +10,6 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from fileindex.base.errors import InvalidArgument
-from fileindex.base.public import public
 from manifest.io.errors import TableExists, UnsupportedTable
 from manifest.io.paths import split_branch
 from manifest.options.catalog_options import CatalogOptions
@@ -20,6 +18,8 @@ from manifest.rest.errors import NotOffered, ResourceMissing, ResourceTaken
 from manifest.rest.location import TableLocation, catalog_key
 from manifest.rest.messages import Identifier
 from manifest.rest.options import RestOptions
+from paimon_base.errors import InvalidArgument
+from paimon_base.public import public
 from pyspark_paimon.local.server_backend import ServerBackend
 from pyspark_paimon.request.state import SchemaOf
 from pyspark_paimon.system.opened import named_backend

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from fileindex.base.errors import InvalidArgument
 from manifest.io.errors import TableExists, TableNotFound
 from manifest.rest.api import RestApi
 from manifest.rest.errors import ResourceMissing, ResourceTaken
 from manifest.rest.messages import Identifier, ViewDefinition
 from manifest.types.data_type import DataField
+from paimon_base.errors import InvalidArgument
 from pyspark_paimon.table.catalog_base import DatabaseNotFound, split_name
 from pyspark_paimon.table.view import View, ViewChanges
 

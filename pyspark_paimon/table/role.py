@@ -6,9 +6,9 @@ import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from fileindex.base.errors import InvalidArgument
 from manifest.options.core_options import option_texts
 from manifest.schema.table_schema import TableSchema
+from paimon_base.errors import InvalidArgument
 from pyspark_paimon.request.executor import Backend
 from pyspark_paimon.request.state import SchemaOf
 from pyspark_paimon.request.validate import CheckedMethods

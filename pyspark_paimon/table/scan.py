@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pyarrow as pa
 
-from fileindex.base.errors import InvalidArgument, UnknownColumn
-from fileindex.base.lazy import LazyModule
-from fileindex.base.public import public
 from fileindex.predicate.tree import And
 from lsm.arrow.text_form import coded_texts
 from manifest.schema.table_schema import TableSchema
 from manifest.types.data_type import arrow_schema
+from paimon_base.errors import InvalidArgument, UnknownColumn
+from paimon_base.lazy import LazyModule
+from paimon_base.public import public
 from pyspark_paimon.filter.parse import bind_filter
 from pyspark_paimon.jobs.incremental import change_columns, scan_fields
 from pyspark_paimon.request.backend import ScanRequest

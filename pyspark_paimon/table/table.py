@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from fileindex.base.errors import InvalidArgument, PaimonError
-from fileindex.base.public import public
 from manifest.io.errors import SchemaMismatch, TableExists
 from manifest.io.paths import MAIN_BRANCH, with_branch
 from manifest.options.core_options import CoreOptions
+from paimon_base.errors import InvalidArgument, PaimonError
+from paimon_base.public import public
 from pyspark_paimon.request.backend import (
     CastErrors,
     CastMode,

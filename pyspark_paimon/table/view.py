@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
-from fileindex.base.public import public
 from manifest.types.data_type import DataField
+from paimon_base.public import public
 
 SPARK: Final = "spark"
 """Paimon's name of Spark's dialect."""

@@ -9,10 +9,10 @@ from typing import Self
 
 import pyarrow as pa
 
-from fileindex.base.errors import InvalidArgument
-from fileindex.base.public import public
 from manifest.options.core_options import CoreOptions
 from manifest.schema.table_schema import TableSchema
+from paimon_base.errors import InvalidArgument
+from paimon_base.public import public
 from pyspark_paimon.operations.alter import pending_schema
 from pyspark_paimon.operations.partitions import DropPartitions
 from pyspark_paimon.request.backend import ArrowRows, MissingColumns, Rows, WriteRequest

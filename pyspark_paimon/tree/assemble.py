@@ -13,8 +13,6 @@ from functools import partial
 from statistics import median
 from typing import Any, TypeAlias
 
-from fileindex.base.errors import CorruptFile
-from fileindex.base.texts import size_text
 from fileindex.predicate.tree import Predicate, columns_of
 from lsm.scan.plan import ScanPlan
 from manifest.entry.columns import EntryColumns
@@ -25,6 +23,8 @@ from manifest.io.threads import map_in_threads
 from manifest.schema.table_schema import TableSchema
 from manifest.snapshot.snapshot import CommitKind, Snapshot
 from manifest.store import FileStore
+from paimon_base.errors import CorruptFile
+from paimon_base.texts import size_text
 from pyspark_paimon.request.backend import ScanRequest
 from pyspark_paimon.request.tree_report import TreeAdvice, TreeBucket, TreeIndex, TreeReport, TreeSnapshot
 from pyspark_paimon.tree.buckets import TreeFile, bucket_trees, writer_prefix

@@ -11,8 +11,6 @@ from typing import TypeAlias, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from fileindex.base.arrays import Int64s
-from fileindex.base.column_type import Plain
 from lsm.levels.sorted_runs import KeyOf, interval_partition, key_decoder
 from lsm.scan.bucket_pruner import section_starts
 from manifest.entry.data_file import DataFileMeta
@@ -21,6 +19,8 @@ from manifest.schema.table_schema import TableSchema
 from manifest.types.data_type import DataType
 from pyspark_paimon.request.partition_spec import display_partition, display_value
 from pyspark_paimon.request.tree_report import TreeBox, TreeBucket
+from sparkexpr.values.arrays import Int64s
+from sparkexpr.values.column_type import Plain
 
 MOST_BOXES = 3000
 """Largest number of boxes in a report: a page can draw as many at once."""

@@ -13,7 +13,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from fileindex.base.errors import PaimonError
+from paimon_base.errors import PaimonError
 from pyspark_paimon.report.page import render_live, render_page
 from pyspark_paimon.table.table import Table
 

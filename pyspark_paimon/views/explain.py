@@ -7,10 +7,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from fileindex.base.public import public
-from fileindex.base.texts import count_text, size_text
 from fileindex.query.metrics import IndexUse
 from lsm.read.metrics import ReadReport
+from paimon_base.public import public
+from paimon_base.texts import count_text, size_text
 from pyspark_paimon.html.card import Grid, card
 from pyspark_paimon.request.results import FunnelStage
 

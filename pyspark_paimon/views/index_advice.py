@@ -12,9 +12,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from fileindex.base.column_type import ColumnType
-from fileindex.base.errors import PaimonError
-from fileindex.base.thresholds import thresholds
 from fileindex.build.options import FileIndexOptions, IndexSpec, option_key
 from fileindex.build.writer import DataFileIndexWriter
 from fileindex.format.container import ContainerReader, StoredIndex, write_index_container
@@ -31,6 +28,9 @@ from lsm.scan.plan import ScanPlan
 from lsm.scan.splits import DataSplit
 from manifest.entry.data_file import DataFileMeta
 from manifest.store import FileStore
+from paimon_base.errors import PaimonError
+from paimon_base.thresholds import thresholds
+from sparkexpr.values.column_type import ColumnType
 
 INDEX_ADVICE = pa.schema(
     [

@@ -10,8 +10,6 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fileindex.base.column_type import ColumnType
-from fileindex.base.errors import CorruptFile, PaimonError
 from fileindex.build.options import parse_column
 from fileindex.format.container import ContainerEntry
 from fileindex.predicate.evaluate_rows import type_of
@@ -24,8 +22,10 @@ from manifest.io.threads import map_in_threads
 from manifest.row.binary_row import decode_row
 from manifest.snapshot.snapshot import Snapshot
 from manifest.store import FileStore
+from paimon_base.errors import CorruptFile, PaimonError
 from pyspark_paimon.request.backend import IndexView
 from pyspark_paimon.request.partition_spec import display_partition
+from sparkexpr.values.column_type import ColumnType
 
 Row: TypeAlias = dict[str, Any]
 

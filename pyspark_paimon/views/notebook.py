@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from fileindex.base.redaction import redact, shown
+from paimon_base.redaction import redact, shown
 from pyspark_paimon.html.card import Facts, Grid, card
 from pyspark_paimon.request.backend import TravelRequest
 from pyspark_paimon.request.executor import Backend

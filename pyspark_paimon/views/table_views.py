@@ -15,9 +15,6 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from fileindex.base.column_type import FLOATS, Plain
-from fileindex.base.errors import InvalidArgument
-from fileindex.base.float_order import spark_order_key
 from manifest.entry.data_file import DataFileMeta, ManifestEntry
 from manifest.row.binary_row import decode_row
 from manifest.schema.table_schema import TableSchema
@@ -25,12 +22,15 @@ from manifest.snapshot.commit_info import CommitInfo
 from manifest.snapshot.snapshot import BATCH_IDENTIFIER, Snapshot
 from manifest.stats.column_stats import decode_bounds
 from manifest.stats.table_stats import Statistics
+from paimon_base.errors import InvalidArgument
 from pyspark_paimon.filter.columns import resolve
 from pyspark_paimon.request.backend import ScanRequest, TravelRequest
 from pyspark_paimon.request.executor import Backend
 from pyspark_paimon.request.partition_spec import display_partition, display_value
 from pyspark_paimon.request.scan_questions import PlanScan
 from pyspark_paimon.request.state import Pin, SchemaOf
+from sparkexpr.values.column_type import FLOATS, Plain
+from sparkexpr.values.float_order import spark_order_key
 
 SNAPSHOTS = pa.schema(
     [

@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import Any, Self
 from urllib.parse import parse_qs, parse_qsl, unquote_plus, urlsplit
 
-from fileindex.base.errors import InvalidArgument, PaimonError, UnknownColumn
 from manifest.expire.branches import create_branch, delete_branch, fast_forward
 from manifest.expire.rollback import rollback_to
 from manifest.expire.tags import delete_tag
@@ -31,6 +30,7 @@ from manifest.schema.table_schema import TableSchema
 from manifest.snapshot.snapshot import Snapshot
 from manifest.storage.resolve import file_io_for
 from manifest.store import FileStore
+from paimon_base.errors import InvalidArgument, PaimonError, UnknownColumn
 
 TOKEN = "a-token-that-nobody-sees"
 PREFIX = "the prefix"

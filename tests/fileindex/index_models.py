@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 import pyarrow as pa
 from hypothesis import strategies as st
 
-from fileindex.base.column_type import BINARIES, FLOATS, STRINGS, ColumnType, Kind, Plain
-from fileindex.base.plain_value import to_scalar
 from fileindex.predicate.tree import And, ColumnRef, Compare, In, IsNull, Leaf, Op, Or, Predicate, StartsWith
+from sparkexpr.values.column_type import BINARIES, FLOATS, STRINGS, ColumnType, Kind, Plain
+from sparkexpr.values.plain_value import to_scalar
 from tests.odd_bytes import odd_bytes, odd_texts
 
 ATOMIC_TYPES = [

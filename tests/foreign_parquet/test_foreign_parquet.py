@@ -13,7 +13,6 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from fileindex.base.errors import CorruptFile
 from lsm.parquet.fields import ColumnChunk, ColumnMetaData, FileMetaData, RowGroupMetaData, list_of, value
 from lsm.parquet.footer_structure import chunk_extent
 from lsm.parquet.reader import ParquetDataFile
@@ -22,6 +21,7 @@ from lsm.write.table_write import TableWrite
 from manifest.commit.file_store_commit import FileStoreCommit
 from manifest.io.file_io import LocalFileIO
 from manifest.store import FileStore
+from paimon_base.errors import CorruptFile
 from pyspark_paimon import Table
 from tests.foreign_parquet.rows import COUNT, TYPES, columns, held
 

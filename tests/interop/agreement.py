@@ -10,7 +10,6 @@ from typing import Any
 
 import pyarrow as pa
 
-from fileindex.base.column_type import BINARIES, FLOATS, ColumnType, Kind
 from fileindex.format.container import ContainerReader
 from fileindex.predicate.tree import Compare, In, Predicate, StartsWith, leaves
 from fileindex.predicate.tree import Op as Operator
@@ -25,6 +24,7 @@ from manifest.schema.table_schema import TableSchema
 from manifest.store import FileStore
 from manifest.types.data_type import DataType
 from pyspark_paimon import Table
+from sparkexpr.values.column_type import BINARIES, FLOATS, ColumnType, Kind
 from tests.golden_rows import ENGINES_VIEW, canonical, canonical_rows, golden_predicate, golden_rows
 from tests.interop.engine import Engine
 

@@ -9,7 +9,6 @@ from typing import Any
 
 import pyarrow as pa
 
-from fileindex.base.column_type import Kind
 from fileindex.predicate.json import to_json
 from lsm.arrow.row_kind import ROW_KIND
 from manifest.schema.change import (
@@ -31,6 +30,7 @@ from pyspark_paimon.operations.alter import AlterSchema
 from pyspark_paimon.operations.change_rows import DeleteRows
 from pyspark_paimon.request.backend import DeleteRequest
 from pyspark_paimon.request.validate import commit_identity
+from sparkexpr.values.column_type import Kind
 from tests.golden_rows import from_golden, golden_predicate
 from tests.interop.engine import Engine
 from tests.interop.specs import Alter, Compact, Delete, Expire, Spec, Step, Tag, Write

@@ -15,11 +15,11 @@ import pyarrow as pa
 import pytest
 
 from benchmarks.java_project import JavaUnavailable
-from fileindex.base.errors import InvalidArgument, UnknownColumn
 from manifest.fsck.problem import ProblemKind
 from manifest.io.errors import CatalogRefused, SnapshotNotFound, TableExists, TableNotFound
 from manifest.rest.errors import NotAuthorized, NotPermitted
 from manifest.rest.messages import Identifier
+from paimon_base.errors import InvalidArgument, UnknownColumn
 from pyspark_paimon import Catalog, DatabaseExists, DatabaseNotFound
 from pyspark_paimon.request.state import Snapshots
 from tests.catalogs.server import PREFIX, CatalogServer

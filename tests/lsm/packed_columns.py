@@ -7,8 +7,8 @@ from unittest.mock import patch
 import numpy as np
 import pyarrow as pa
 
-from fileindex.base.thresholds import use_thresholds
 from lsm.parquet.write.writer import ParquetFileWriter
+from paimon_base.thresholds import use_thresholds
 from pyspark_paimon import Table
 
 ROWS = 9_001

@@ -3,7 +3,6 @@
 import json
 import uuid
 
-from fileindex.base.errors import CorruptFile
 from manifest.commit.file_store_commit import FileStoreCommit
 from manifest.commit.message import CommitMessage
 from manifest.entry.data_file import DataFileMeta, FileKind
@@ -15,6 +14,7 @@ from manifest.schema.manager import SchemaManager
 from manifest.schema.validation import build_schema
 from manifest.stats.column_stats import SimpleStats
 from manifest.store import FileStore
+from paimon_base.errors import CorruptFile
 
 EMPTY = bytes(12)
 

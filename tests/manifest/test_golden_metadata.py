@@ -7,7 +7,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fileindex.base.column_type import Kind
 from manifest.avro.container import read_container
 from manifest.avro.schemas import INDEX_MANIFEST, MANIFEST_ENTRY, MANIFEST_LIST, layout
 from manifest.entry.columns import EntryColumns
@@ -16,6 +15,7 @@ from manifest.entry.manifest_list import ManifestFileMeta
 from manifest.io.wrapped import WrappedFileIO
 from manifest.snapshot.snapshot import Snapshot
 from manifest.store import FileStore
+from sparkexpr.values.column_type import Kind
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 TABLES = sorted(path.parent.name for path in GOLDEN.glob("*/table"))

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, Phase, reject, seed, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule, run_state_machine_as_test
 
-from fileindex.base.errors import PaimonError
+from paimon_base.errors import PaimonError
 from tests.model import drawing
 from tests.model.tables import TableKind, table_kinds
 from tests.model.world import MAIN, Step, World

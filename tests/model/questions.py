@@ -7,8 +7,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from fileindex.base.errors import InvalidArgument
 from manifest.io.errors import SchemaMismatch, SnapshotExpired
+from paimon_base.errors import InvalidArgument
 from tests.lsm.aggregate_model import order_of
 from tests.model.conditions import Condition
 from tests.model.values import Row, bag, bits, plain_rows

@@ -7,8 +7,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from fileindex.base.thresholds import Thresholds
 from fileindex.build.options import option_key
+from paimon_base.thresholds import Thresholds
 from pyspark_paimon import Table
 from tests.model.columns import Column
 from tests.model.values import KEY_TYPES, NESTED, PARTITION_TYPES, SCALARS
@@ -126,7 +126,7 @@ class TableKind:
         return ", ".join(column.ddl for column in self.columns)
 
     def code(self) -> str:
-        lines = ["from fileindex.base.thresholds import Thresholds, use_thresholds", "use_thresholds(Thresholds.tiny()).__enter__()"]
+        lines = ["from paimon_base.thresholds import Thresholds, use_thresholds", "use_thresholds(Thresholds.tiny()).__enter__()"]
         create = f"table = Table.create(path, {self.ddl!r}, {list(self.keys)}, {list(self.partitions)}, {self.options})"
         return "\n".join([*lines, create] if self.tiny else [create])
 

@@ -6,8 +6,8 @@ import time
 from dataclasses import dataclass, replace
 from typing import Any
 
-from fileindex.base.errors import InvalidArgument, UnsupportedOption
 from manifest.io.errors import InvalidSchema, UnsupportedTable
+from paimon_base.errors import InvalidArgument, UnsupportedOption
 from pyspark_paimon import Table
 from tests.model.columns import Column
 from tests.model.world import MAIN, Side, Step, World, Wrong, same

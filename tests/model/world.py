@@ -9,8 +9,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from fileindex.base.errors import PaimonError
-from fileindex.base.thresholds import use_thresholds
+from paimon_base.errors import PaimonError
+from paimon_base.thresholds import use_thresholds
 from pyspark_paimon import Table
 from tests.model.state import State, Unpredictable
 from tests.model.tables import TableKind

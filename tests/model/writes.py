@@ -8,8 +8,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from fileindex.base.errors import InvalidArgument, PaimonError, UnsupportedOption
 from manifest.io.errors import CommitConflict, InvalidSchema, SchemaMismatch, UnmergeableRows, UnsupportedTable
+from paimon_base.errors import InvalidArgument, PaimonError, UnsupportedOption
 from pyspark_paimon import Table
 from tests.model.conditions import Condition
 from tests.model.containers import contained, fits

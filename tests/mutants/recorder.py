@@ -18,7 +18,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 DATABASE = "MUTANTS_COVERAGE"
 """Of the environment: the path of the database to write; the text file stands beside it."""
-PACKAGES = ("fileindex", "manifest", "lsm", "pyspark_paimon")
+PACKAGES = ("sparkexpr", "paimon_base", "fileindex", "manifest", "lsm", "pyspark_paimon")
 SHARED = "::shared"
 """Ends the context of a test module's fixtures that several tests share: each of its tests depends on those lines."""
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from fileindex.base.errors import PaimonError
+from paimon_base.errors import PaimonError
 from pyspark_paimon import Table
 from tests.model.machine import FAST
 from tests.oracle.containers import SOURCES, contain, holds

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 
-from fileindex.base.errors import PaimonError
-from fileindex.base.thresholds import Thresholds, use_thresholds
+from paimon_base.errors import PaimonError
+from paimon_base.thresholds import Thresholds, use_thresholds
 from tests.model.machine import FAST
 from tests.oracle.conditions import Condition, Params, Term
 from tests.oracle.drawing import Drawing

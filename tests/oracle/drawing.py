@@ -21,7 +21,9 @@ class Drawing:
     def __init__(self, draw: random.Random, names: Names, often: Collection[str] = ()) -> None:
         self.draw = draw
         self.names = names
-        scalars = [ident for ident in ("id", "id", "id", "p", "p", "i", "e", "b", "s", "s", "d", "d", "n", "t", "dt", *ADDED) if names.has(ident)]
+        scalars = [
+            ident for ident in ("id", "id", "id", "p", "p", "i", "e", "b", "s", "s", "d", "d", "n", "t", "dt", *ADDED) if names.has(ident)
+        ]
         self.scalars = [*scalars, *(ident for ident in scalars if ident in often for _ in range(3))]
 
     def condition(self, depth: int = 2) -> Condition:

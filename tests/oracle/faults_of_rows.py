@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from fileindex.expression import nested
 from fileindex.predicate import evaluate_rows, tree
 from lsm.deletion_vectors.maintainer import BucketVectors
 from lsm.merge import agg_first_last
@@ -21,6 +20,7 @@ from lsm.scan import planned_splits, predicates
 from lsm.schema import evolution
 from lsm.write.copy_on_write import MatchingRows
 from pyspark_paimon.filter import bind
+from sparkexpr.expression import nested
 from tests.oracle.patching import Fault, everywhere, method, value_of
 
 

@@ -9,7 +9,7 @@ from types import ModuleType
 from typing import Any
 from unittest.mock import patch
 
-from fileindex.base.lazy import LazyModule
+from paimon_base.lazy import LazyModule
 from tests.source_tree import ROOMS
 
 Patches = Iterator[Any]

@@ -9,8 +9,8 @@ from unittest.mock import patch
 
 import pytest
 
-from fileindex.base.hidden_nulls import cast_nested
 from lsm.schema import conform_input
+from paimon_base.hidden_nulls import cast_nested
 from tests.oracle.borders import Border, Policy, draw_border, run, shrink
 from tests.oracle.containers import SOURCES
 from tests.oracle.meanings import ATOMS, Type

@@ -11,13 +11,13 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from fileindex.base.errors import CorruptFile
 from manifest.entry.data_file import ManifestEntry
 from manifest.entry.index_manifest import IndexManifestEntry
 from manifest.entry.manifest_list import ManifestFileMeta
 from manifest.fsck.problem import ProblemKind
 from manifest.snapshot.snapshot import Snapshot
 from manifest.store import FileStore
+from paimon_base.errors import CorruptFile
 from pyspark_paimon import Table
 
 INDEXES = {

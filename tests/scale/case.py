@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fileindex.base.thresholds import Thresholds, use_thresholds
+from paimon_base.thresholds import Thresholds, use_thresholds
 from tests.scale.columns import Column, Dice, made
 from tests.scale.kinds import CODECS, SIZES, Kind, Size, draw_kind, index_options, new_column
 from tests.scale.model import Model, difference

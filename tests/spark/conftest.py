@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from fileindex.base.thresholds import use_thresholds
+from paimon_base.thresholds import use_thresholds
 from pyspark_paimon.spark.client.session import java_version, spark_session
 
 

@@ -9,11 +9,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from fileindex.base.column_type import ColumnType, Kind
 from lsm.bucket.hash import bucket_hashes
 from manifest.types.data_type import DataType
 from pyspark_paimon.frames.spark_functions import quote_name
 from pyspark_paimon.spark.client.bucket_expr import BucketKey, expressible, with_bucket
+from sparkexpr.values.column_type import ColumnType, Kind
 
 pytestmark = pytest.mark.spark
 

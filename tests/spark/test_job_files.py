@@ -11,7 +11,7 @@ import pytest
 
 pytest.importorskip("pyspark.sql.datasource")
 
-from fileindex.base.errors import InvalidArgument
+from paimon_base.errors import InvalidArgument
 from pyspark_paimon.spark.client.session import claims
 from pyspark_paimon.spark.driver import job_files
 from pyspark_paimon.spark.driver.job_files import answer_file, answer_once, exclusively, is_running, mark_ended, mark_started, stored_answer

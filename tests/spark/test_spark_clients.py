@@ -13,7 +13,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from fileindex.base.errors import InvalidArgument
+from paimon_base.errors import InvalidArgument
 from pyspark_paimon import InstallRefused, SourceMissing, SparkUnavailable, Table, __version__, install, spark_session
 from pyspark_paimon.spark.client.address import Address
 from pyspark_paimon.spark.client.session import package_root

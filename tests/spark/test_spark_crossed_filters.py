@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import pyspark_paimon
-from fileindex.base.thresholds import Thresholds, use_thresholds
+from paimon_base.thresholds import Thresholds, use_thresholds
 from pyspark_paimon import Catalog, Table
 from tests.oracle.conditions import Params
 from tests.oracle.drawing import Drawing

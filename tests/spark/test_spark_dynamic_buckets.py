@@ -93,8 +93,8 @@ def test_a_key_that_spark_cannot_hash_is_assigned_on_the_driver(spark, tmp_path)
 
 
 def test_the_hash_in_sql_is_the_hash_of_the_index_files(spark):
-    from fileindex.base.column_type import ColumnType, Kind
     from manifest.types.data_type import DataType
+    from sparkexpr.values.column_type import ColumnType, Kind
 
     values = ["", "a", "seven b", "eight by", "a longer text than that", "日本"]
     source = spark.createDataFrame(pa.table({"k": values}))

@@ -8,16 +8,16 @@ from contextlib import suppress
 import pyarrow as pa
 import pytest
 
-from fileindex.base.column_type import WITH_PARTS, ColumnType, Kind
-from fileindex.base.errors import FilterFailed, InvalidFilter
-from fileindex.base.time_zone import time_zone
-from fileindex.expression.compute import compute
-from fileindex.expression.java_regex import matches, translate
 from fileindex.predicate.evaluate_rows import mask
 from fileindex.predicate.json import from_json, to_json
+from paimon_base.errors import FilterFailed, InvalidFilter
 from pyspark_paimon.filter.joined_sql import bind_condition
 from pyspark_paimon.filter.parse import bind_filter, bind_value, parse_filter
 from pyspark_paimon.spark.client.expression_sql import row_sql, spark_sql
+from sparkexpr.expression.compute import compute
+from sparkexpr.expression.java_regex import matches, translate
+from sparkexpr.values.column_type import WITH_PARTS, ColumnType, Kind
+from sparkexpr.values.time_zone import time_zone
 from tests.computed_filters import FAILING, SAFE, TABLE, TYPES, VALUES, pairs_of_columns
 
 pytestmark = pytest.mark.spark

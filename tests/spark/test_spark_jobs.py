@@ -18,12 +18,12 @@ import pytest
 
 pytest.importorskip("pyspark.sql.datasource")
 
-from fileindex.base.errors import InvalidArgument
 from lsm.write.table_write import compact_together
 from manifest.io.errors import CommitConflict
 from manifest.schema.validation import build_schema
 from manifest.snapshot.snapshot import ReadState, SnapshotKey
 from manifest.store import FileStore
+from paimon_base.errors import InvalidArgument
 from pyspark_paimon import Table, UnknownColumn
 from pyspark_paimon.frames.spark_types import spark_schema
 from pyspark_paimon.operations.compact import Compact

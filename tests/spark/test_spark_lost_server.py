@@ -15,7 +15,7 @@ pytest.importorskip("pyspark.sql.connect.session")
 import grpc
 from pyspark.sql.connect.client.retries import Retrying
 
-from fileindex.base.errors import InvalidArgument
+from paimon_base.errors import InvalidArgument
 from pyspark_paimon import SessionLost, SparkUnavailable, Table, spark_session
 from pyspark_paimon.spark.client.retries import BoundedRetries
 from pyspark_paimon.spark.client.serve import ConnectServer, ServerSettings

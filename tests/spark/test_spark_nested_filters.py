@@ -7,7 +7,7 @@ from decimal import Decimal
 
 import pytest
 
-from fileindex.base.errors import OutOfRange
+from paimon_base.errors import OutOfRange
 from pyspark_paimon import Table
 from tests.pyspark_paimon.table.test_nested_filters import FILTERS, KINDS, ROWS, SCHEMA
 

@@ -7,7 +7,7 @@ import uuid
 import pyarrow as pa
 import pytest
 
-from fileindex.base.thresholds import use_thresholds
+from paimon_base.thresholds import use_thresholds
 from pyspark_paimon import InvalidArgument, NullInKey, SchemaMismatch, Table
 from pyspark_paimon.operations.tags import CreateTag
 from pyspark_paimon.spark.client.backend import SparkBackend, few_rows

@@ -13,7 +13,7 @@ import pytest
 from sql_statements import ALL, D1, D2, OURS, REFUSED, WORKS, Feature, docs_table
 
 import pyspark_paimon
-from fileindex.base.errors import InvalidArgument
+from paimon_base.errors import InvalidArgument
 from pyspark_paimon import Catalog, PaimonError, Table
 from pyspark_paimon.frames.spark_functions import quote_name
 from pyspark_paimon.spark.wire.errors import typed_error

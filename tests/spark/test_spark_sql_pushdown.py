@@ -10,10 +10,9 @@ import pyarrow as pa
 import pytest
 
 import pyspark_paimon
-from fileindex.base.column_type import ColumnType, Kind
-from fileindex.base.thresholds import use_thresholds
 from fileindex.predicate.tree import And, ColumnRef, Compare, In, IsNull, Op, Or, StartsWith
 from manifest.schema.validation import build_schema
+from paimon_base.thresholds import use_thresholds
 from pyspark_paimon import Catalog, Table
 from pyspark_paimon.filter.parse import parse_filter
 from pyspark_paimon.local.backend import LocalBackend
@@ -22,6 +21,7 @@ from pyspark_paimon.request.scan_questions import GroupCheaply
 from pyspark_paimon.spark.client.scan_backend import SparkScans
 from pyspark_paimon.spark.read.native_files import filter_text, finds_by_index
 from pyspark_paimon.statements.pushdown import Usage, usages
+from sparkexpr.values.column_type import ColumnType, Kind
 from tests.build import keyed
 
 DDL = (

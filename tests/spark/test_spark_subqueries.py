@@ -6,8 +6,8 @@ from itertools import count
 
 import pytest
 
-from fileindex.base.errors import InvalidArgument
-from fileindex.base.thresholds import use_thresholds
+from paimon_base.errors import InvalidArgument
+from paimon_base.thresholds import use_thresholds
 from pyspark_paimon import Table, sql
 
 pytestmark = pytest.mark.spark

@@ -6,11 +6,11 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 
-from fileindex.base.column_type import Kind
-from fileindex.base.errors import UnsupportedType
 from manifest.io.errors import SchemaMismatch
 from manifest.types.data_type import DataField, DataType, arrow_schema
+from paimon_base.errors import UnsupportedType
 from pyspark_paimon import Table
+from sparkexpr.values.column_type import Kind
 
 st = pytest.importorskip("pyspark.sql.types")
 

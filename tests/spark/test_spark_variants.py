@@ -13,10 +13,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from fileindex.base.errors import FilterFailed, InvalidArgument
-from fileindex.base.time_zone import time_zone
+from paimon_base.errors import FilterFailed, InvalidArgument
 from pyspark_paimon import Table, Variant, sql
 from pyspark_paimon.frames.fetched_rows import fetch_rows
+from sparkexpr.values.time_zone import time_zone
 from tests.build import keyed
 
 pytestmark = pytest.mark.spark

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from fileindex.base.errors import PaimonError
+from paimon_base.errors import PaimonError
 from pyspark_paimon import Table
 from tests.build import COLUMNS, assert_tree, cities, keyed, tuples
 

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fileindex.base.lazy import cached_property
+from paimon_base.lazy import cached_property
 from tests.damage import ALL_KINDS, damaged, footer_span, page_index_span
 from tests.torture.report import Outcome, case_of, leave_case
 from tests.torture.rotting_tables import kind_of, make, names

@@ -22,8 +22,8 @@ from typing import Any
 
 import lsm.read.split  # noqa: F401 -- imported before the fork, as what follows
 import pyspark_paimon.stream.follow  # noqa: F401
-from fileindex.base.errors import PaimonError
 from manifest.io.file_cache import SHARED
+from paimon_base.errors import PaimonError
 from pyspark_paimon import Table
 from pyspark_paimon.jobs import fsck
 from tests.torture.check import SETTLING

@@ -21,7 +21,7 @@ from functools import lru_cache
 from itertools import chain, zip_longest
 from pathlib import Path
 
-from fileindex.base.errors import PaimonError
+from paimon_base.errors import PaimonError
 from tests.torture.check import Wrong, examined, tidied
 from tests.torture.disk import FAULTS, Count, Disk, Fault, Operation
 from tests.torture.forked import forked

@@ -41,7 +41,7 @@ class Ended:
 @lru_cache(maxsize=1)
 def warm_up() -> None:
     """Import what forks need, once, so that each starts with it."""
-    for room in ("fileindex", "manifest", "lsm", "pyspark_paimon"):
+    for room in ("sparkexpr", "paimon_base", "fileindex", "manifest", "lsm", "pyspark_paimon"):
         package = importlib.import_module(room)
         for found in pkgutil.walk_packages(package.__path__, f"{room}."):
             if ".spark" not in found.name and not found.name.endswith(("__main__", ".demo")) and ".cli" not in found.name:

@@ -24,9 +24,9 @@ from pathlib import Path
 from typing import Any
 
 import manifest.io.posix
-from fileindex.base.errors import CorruptFile, PaimonError
 from manifest.io.errors import StorageError, TableNotFound
 from manifest.storage.resolve import file_io_for
+from paimon_base.errors import CorruptFile, PaimonError
 from pyspark_paimon import Table
 from tests.torture.check import Wrong, delete_unfinished_branches, whole
 from tests.torture.directory_store import url_of, watch

@@ -14,9 +14,9 @@ from typing import Any, Self
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fileindex.base.errors import PaimonError
 from manifest.io.file_cache import SHARED
 from manifest.io.file_io import LocalFileIO
+from paimon_base.errors import PaimonError
 from pyspark_paimon import Table
 from tests.torture.rotting_tables import REPEATED
 

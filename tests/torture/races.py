@@ -24,8 +24,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fileindex.base.errors import PaimonError
 from manifest.io.errors import CommitConflict, SnapshotNotFound
+from paimon_base.errors import PaimonError
 from pyspark_paimon import Table
 from tests.torture import watched
 from tests.torture.report import Outcome, case_of, leave_case

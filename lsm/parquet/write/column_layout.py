@@ -21,8 +21,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from fileindex.base.thresholds import thresholds
 from manifest.io.file_cache import SHARED
+from paimon_base.thresholds import thresholds
 
 _MAX_INT64_DIGITS = 18
 _BYTES_A_NAME = 200

@@ -14,8 +14,6 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from fileindex.base.hidden_nulls import cast_nested
-from fileindex.base.thresholds import thresholds
 from lsm.arrow.encode_errors import encode_errors, failing_column
 from lsm.arrow.text_form import DICTIONARY, concat_tables
 from lsm.parquet.footer_fixup import FooterSink, as_integers, columns_with_nan
@@ -24,6 +22,8 @@ from manifest.io.file_io import FileIO
 from manifest.io.output_file import OutputFile
 from manifest.io.storage_errors import storage_errors
 from manifest.options.parquet_options import ParquetOptions
+from paimon_base.hidden_nulls import cast_nested
+from paimon_base.thresholds import thresholds
 
 _FIRST_GUESS = 0.5
 _SETTINGS = frozenset(signature(pq.ParquetWriter.__init__).parameters)

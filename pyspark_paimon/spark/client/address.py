@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Self
 from urllib.parse import quote, unquote, urlsplit
 
-from fileindex.base.errors import InvalidArgument
+from paimon_base.errors import InvalidArgument
 from pyspark_paimon.spark.wire.errors import SparkUnavailable
 
 DEFAULT_PORT = 15002

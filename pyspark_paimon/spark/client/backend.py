@@ -18,14 +18,14 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, cast
 
 import pyarrow as pa
 
-from fileindex.base.errors import InvalidArgument, PaimonError
-from fileindex.base.thresholds import thresholds
 from lsm.write.new_version import NewVersion
 from manifest.commit.transaction import EVALUATIONS, Round, Transaction
 from manifest.fsck.problem import Findings
 from manifest.io.errors import CommitConflict, CommitGaveUp
 from manifest.schema.table_schema import BucketMode, TableSchema
 from manifest.snapshot.snapshot import EMPTY_TABLE
+from paimon_base.errors import InvalidArgument, PaimonError
+from paimon_base.thresholds import thresholds
 from pyspark_paimon.jobs.fsck import STAGE, findings_from_json, result_of, without_expired
 from pyspark_paimon.operations.change_files import ChangeFiles
 from pyspark_paimon.operations.change_rows import DeleteRows, MergeRows, UpdateRows, WriteRows

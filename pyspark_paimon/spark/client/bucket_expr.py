@@ -14,8 +14,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from fileindex.base.column_type import BINARIES, STRINGS, TIMESTAMPS, ColumnType, Kind
 from pyspark_paimon.frames.spark_functions import functions_of, quote_name
+from sparkexpr.values.column_type import BINARIES, STRINGS, TIMESTAMPS, ColumnType, Kind
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -14,20 +14,20 @@ from typing import Any
 
 import pyarrow as pa
 
-from fileindex.base.column_type import BINARIES, FLOATS, STRINGS, ColumnType, Kind
-from fileindex.base.errors import FilterFailed, InvalidArgument, InvalidFilter, PaimonError
-from fileindex.base.plain_value import plain_array, plain_values
-from fileindex.expression import calendar
-from fileindex.expression.functions import WITH_FIELD
-from fileindex.expression.tree import ColumnValue, Expression, FunctionCall, LiteralValue, map_columns
-from fileindex.expression.variants import GETTERS
 from lsm.write.new_version import NewVersion, decrease_message, lost_values_message, null_message, unordered_message
 from manifest.schema.table_schema import TableSchema
 from manifest.types.data_type import DataType
+from paimon_base.errors import FilterFailed, InvalidArgument, InvalidFilter, PaimonError
 from pyspark_paimon.filter.columns import TARGET
 from pyspark_paimon.frames.spark_functions import functions_of, quote_name, text_sql
 from pyspark_paimon.frames.spark_types import spark_type
 from pyspark_paimon.spark.wire.errors import MARK
+from sparkexpr.expression import calendar
+from sparkexpr.expression.functions import WITH_FIELD
+from sparkexpr.expression.tree import ColumnValue, Expression, FunctionCall, LiteralValue, map_columns
+from sparkexpr.expression.variants import GETTERS
+from sparkexpr.values.column_type import BINARIES, FLOATS, STRINGS, ColumnType, Kind
+from sparkexpr.values.plain_value import plain_array, plain_values
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _TICKS = {"ms": 1000, "us": 1}
@@ -40,8 +40,8 @@ def spark_sql(expression: Expression) -> str:
 
     Raises ``InvalidFilter`` for literals that Spark cannot represent.
 
-    >>> from fileindex.expression.functions import call
-    >>> from fileindex.expression.literals import literal_value
+    >>> from sparkexpr.expression.functions import call
+    >>> from sparkexpr.expression.literals import literal_value
     >>> n = ColumnValue("t.n", None, ColumnType(Kind.INT))
     >>> spark_sql(call("coalesce", [call("+", [n, literal_value(1)]), literal_value(0)]))
     "coalesce((t.`n` + CAST('1' AS int)), CAST('0' AS int))"

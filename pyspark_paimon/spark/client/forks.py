@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from fileindex.base.process import in_this_process
+from paimon_base.process import in_this_process
 
 _HOME = Path(__file__).resolve().parents[1]
 _PATIENCE_SECONDS = 5.0

@@ -7,16 +7,16 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fileindex.base.column_type import FLOATS
-from fileindex.base.errors import OutOfRange
-from fileindex.expression.tree import Expression
 from lsm.aggregate.names import AggregateName
 from lsm.keys.encoding import one_array
+from paimon_base.errors import OutOfRange
 from pyspark_paimon.filter.columns import TARGET
 from pyspark_paimon.frames.spark_functions import functions_of
 from pyspark_paimon.jobs.grouping import ROWS, key_name, sortable, sum_columns
 from pyspark_paimon.request.executor import RowGrouping
 from pyspark_paimon.spark.client.expression_sql import row_sql
+from sparkexpr.expression.tree import Expression
+from sparkexpr.values.column_type import FLOATS
 
 _MOST_DIGITS = 38
 

@@ -13,16 +13,14 @@ from typing import Any
 
 import pyarrow as pa
 
-from fileindex.base.column_type import FLOATS, WITH_PARTS
-from fileindex.base.errors import InvalidArgument
-from fileindex.base.lazy import cached_property
-from fileindex.base.thresholds import thresholds
-from fileindex.expression.tree import ColumnValue, FunctionCall
 from lsm.arrow.row_kind import ROW_KIND
 from lsm.schema.conform_input import conform
 from lsm.write.new_version import NewVersion
 from manifest.io.errors import SchemaMismatch, UnsupportedTable
 from manifest.schema.table_schema import TableSchema
+from paimon_base.errors import InvalidArgument
+from paimon_base.lazy import cached_property
+from paimon_base.thresholds import thresholds
 from pyspark_paimon.filter.columns import SOURCE, TARGET
 from pyspark_paimon.frames.fetched_rows import fetch_rows
 from pyspark_paimon.frames.spark_functions import functions_of, quote_name, text_sql
@@ -35,6 +33,8 @@ from pyspark_paimon.spark.client.estimate import estimate
 from pyspark_paimon.spark.client.expression_sql import column_sql, new_version_sql, raise_sql, scalar_sql, spark_sql
 from pyspark_paimon.spark.client.ownership import Target
 from pyspark_paimon.spark.client.staging import Staged, refuse_case_twins, stage_row_kinds
+from sparkexpr.expression.tree import ColumnValue, FunctionCall
+from sparkexpr.values.column_type import FLOATS, WITH_PARTS
 
 _CLAUSE, _KEY, _TAKEN = "__paimon_clause", "__paimon_key_", "__paimon_taken"
 _KINDS = {"update": "+U", "delete": "-D", "insert": "+I"}
@@ -175,7 +175,7 @@ class MergeFrame:
 
     def _arrow(self, value: Value) -> pa.DataType:
         if isinstance(value, FunctionCall) and value.type.kind in WITH_PARTS:
-            from fileindex.expression.compute import compute  # noqa: PLC0415  # few calls need it
+            from sparkexpr.expression.compute import compute  # noqa: PLC0415  # few calls need it
 
             return compute(value, lambda column: pa.nulls(0, self._arrow(column)), 0).type
         if not isinstance(value, ColumnValue) or value.key is not None:

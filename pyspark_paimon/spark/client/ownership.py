@@ -11,9 +11,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from fileindex.base.lazy import cached_property
 from manifest.schema.table_schema import BucketMode, TableSchema
 from manifest.snapshot.snapshot import SnapshotKey
+from paimon_base.lazy import cached_property
 from pyspark_paimon.frames.spark_functions import functions_of, quote_name
 from pyspark_paimon.frames.spark_types import spark_type
 from pyspark_paimon.request.backend import SparkRows, WriteRequest

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 
-from fileindex.base.errors import InvalidArgument, UnsupportedOption
-from fileindex.base.memory_size import parse_memory_size
-from fileindex.base.texts import count_text, size_text
-from fileindex.base.thresholds import thresholds
 from lsm.arrow.limit import limit_rows
 from lsm.read.metrics import ReadReport
+from paimon_base.errors import InvalidArgument, UnsupportedOption
+from paimon_base.memory_size import parse_memory_size
+from paimon_base.texts import count_text, size_text
+from paimon_base.thresholds import thresholds
 from pyspark_paimon.jobs.ordering import candidates, sort_frame, sort_rows
 from pyspark_paimon.jobs.progress import reporting_start, reporting_tasks
 from pyspark_paimon.request.backend import Progress, ScanRequest

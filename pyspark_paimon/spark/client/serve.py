@@ -19,8 +19,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Self
 
-from fileindex.base.errors import InvalidArgument
 from manifest.storage.allowed_roots import ROOTS
+from paimon_base.errors import InvalidArgument
 from pyspark_paimon.spark.client.address import DEFAULT_PORT, LOOPBACK_HOSTS, Address
 from pyspark_paimon.spark.client.forks import ForkServer, can_fork
 from pyspark_paimon.spark.client.session import DRIVER_MEMORY, RUNTIME_CONF, package_root, require_java, server_of, spark_session

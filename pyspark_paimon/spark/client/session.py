@@ -23,10 +23,10 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from fileindex.base.errors import InvalidArgument
-from fileindex.base.process import environment, ignore_pandas_notice, in_this_process, set_environment
-from fileindex.base.public import public
 from manifest.io.threads import map_in_threads
+from paimon_base.errors import InvalidArgument
+from paimon_base.process import environment, ignore_pandas_notice, in_this_process, set_environment
+from paimon_base.public import public
 from pyspark_paimon._version import HOME
 from pyspark_paimon.spark.client.address import DEFAULT_PORT, Address
 from pyspark_paimon.spark.client.estimate import cores

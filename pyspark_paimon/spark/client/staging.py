@@ -13,9 +13,6 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fileindex.base.column_type import TIMESTAMPS, Kind
-from fileindex.base.errors import InvalidArgument
-from fileindex.base.thresholds import thresholds
 from lsm.arrow.row_kind import ROW_KIND
 from lsm.python_values.columns import python_scalar
 from lsm.schema.conform_input import conform
@@ -23,6 +20,8 @@ from lsm.write.new_version import NewVersion
 from manifest.io.errors import SchemaMismatch
 from manifest.schema.table_schema import BucketMode, TableSchema
 from manifest.snapshot.snapshot import ReadState
+from paimon_base.errors import InvalidArgument
+from paimon_base.thresholds import thresholds
 from pyspark_paimon.filter.columns import TARGET, case_twins
 from pyspark_paimon.frames.spark_functions import functions_of, quote_name
 from pyspark_paimon.frames.spark_types import arrow_for_spark, spark_type
@@ -37,6 +36,7 @@ from pyspark_paimon.spark.client.ownership import Ownership, Target
 from pyspark_paimon.spark.wire import jobs as wire_jobs
 from pyspark_paimon.spark.wire import rpc
 from pyspark_paimon.spark.wire.arrow_stream import BLOB, ORDINAL, TASK, blob_frame
+from sparkexpr.values.column_type import TIMESTAMPS, Kind
 
 
 @dataclass(frozen=True)

@@ -10,9 +10,9 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from fileindex.base.errors import UnknownColumn, UnsupportedOption
 from manifest.io.errors import SchemaMismatch, TableNotFound
 from manifest.options.known_keys import AT_CREATION, KNOWN
+from paimon_base.errors import UnknownColumn, UnsupportedOption
 from pyspark_paimon.spark.driver.options import has_stored_options, is_catalog_request, properties
 
 if TYPE_CHECKING:

@@ -25,8 +25,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TypeVar
 
-from fileindex.base.errors import InvalidArgument
 from manifest.io.file_io import LocalFileIO
+from paimon_base.errors import InvalidArgument
 
 _KEPT_SECONDS = 24 * 3600
 _SWEEP_SECONDS = 600

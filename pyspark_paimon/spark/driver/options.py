@@ -13,11 +13,11 @@ import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Literal
 
-from fileindex.base.errors import InvalidArgument, UnsupportedOption
 from manifest.io.paths import with_branch
 from manifest.options.known_keys import RIGHTS
 from manifest.options.support import check_call, check_settable
 from manifest.snapshot.commit_info import check_properties
+from paimon_base.errors import InvalidArgument, UnsupportedOption
 from pyspark_paimon.jobs.incremental import MODES, Point
 from pyspark_paimon.request.backend import IncrementalModeName, TravelRequest
 from pyspark_paimon.request.scan_mode import value_of_place

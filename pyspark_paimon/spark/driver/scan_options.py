@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, MutableMapping
 from typing import TYPE_CHECKING
 
-from fileindex.base.errors import UnknownColumn
+from paimon_base.errors import UnknownColumn
 from pyspark_paimon.filter.parse import bind_filter
 from pyspark_paimon.frames.spark_types import spark_schema
 from pyspark_paimon.jobs.excluded_files import check_excluded

@@ -16,7 +16,6 @@ from pydantic import TypeAdapter
 from pyspark.sql import datasource as ds
 from pyspark.sql import types as st
 
-from fileindex.base.thresholds import thresholds
 from lsm.cross_partition.check_keys import check_key_partitions
 from lsm.fsck.check_file import FileCheck
 from manifest.fsck.depth import Depth
@@ -24,6 +23,7 @@ from manifest.fsck.problem import Findings
 from manifest.fsck.unit import Unit
 from manifest.fsck.walk import count_orphans, walk
 from manifest.io.threads import map_in_threads
+from paimon_base.thresholds import thresholds
 from pyspark_paimon.frames.spark_types import arrow_for_spark
 from pyspark_paimon.jobs.fsck import findings_from_json, findings_to_json
 from pyspark_paimon.local.open_backend import open_backend

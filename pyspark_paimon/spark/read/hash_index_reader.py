@@ -12,7 +12,6 @@ import pyarrow as pa
 from pyspark.sql import datasource as ds
 from pyspark.sql import types as st
 
-from fileindex.base.plain_value import to_scalar
 from lsm.bucket.dynamic import read_hashes
 from manifest.entry.index_manifest import HASH, IndexManifestEntry
 from manifest.schema.table_schema import TableSchema
@@ -21,6 +20,7 @@ from pyspark_paimon.frames.spark_types import arrow_for_spark, cast_for_spark, s
 from pyspark_paimon.local.open_backend import open_backend
 from pyspark_paimon.spark.wire import rpc
 from pyspark_paimon.spark.wire.errors import attach_error_notes
+from sparkexpr.values.plain_value import to_scalar
 
 
 def hash_schema(schema: TableSchema) -> st.StructType:

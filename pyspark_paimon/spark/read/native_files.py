@@ -17,10 +17,6 @@ from functools import partial
 from pathlib import PurePosixPath
 from typing import Any
 
-from fileindex.base.column_type import BINARIES, FLOATS, INTEGERS, STRINGS, TIMESTAMPS, ColumnType, Kind, Plain
-from fileindex.base.errors import InvalidArgument, PaimonError
-from fileindex.base.texts import count_text
-from fileindex.base.thresholds import thresholds
 from fileindex.format.container import NGRAMS
 from fileindex.predicate.required_texts import columns_required, required_texts
 from fileindex.predicate.tree import (
@@ -57,6 +53,9 @@ from manifest.storage.object_store import ObjectStoreFileIO
 from manifest.storage.schemes import scheme_of
 from manifest.store import FileStore
 from manifest.types.data_type import DataField, DataType
+from paimon_base.errors import InvalidArgument, PaimonError
+from paimon_base.texts import count_text
+from paimon_base.thresholds import thresholds
 from pyspark_paimon.frames.spark_functions import quote_name, text_sql
 from pyspark_paimon.frames.spark_types import spark_schema, spark_type
 from pyspark_paimon.request.backend import ScanRequest
@@ -69,6 +68,7 @@ from pyspark_paimon.spark.wire.native_plan import (
     source_text,
     widening_text,
 )
+from sparkexpr.values.column_type import BINARIES, FLOATS, INTEGERS, STRINGS, TIMESTAMPS, ColumnType, Kind, Plain
 
 _PHYSICAL: Mapping[Kind, frozenset[str]] = {
     Kind.BOOLEAN: frozenset({"BOOLEAN"}),

@@ -16,8 +16,8 @@ import pyarrow as pa
 from pyspark.sql import datasource as ds
 from pyspark.sql.types import StructType
 
-from fileindex.base.thresholds import thresholds
 from lsm.read.metrics import ReadReport
+from paimon_base.thresholds import thresholds
 from pyspark_paimon.frames.spark_types import arrow_for_spark, cast_for_spark
 from pyspark_paimon.request.backend import ScanRequest
 from pyspark_paimon.request.plan_json import report_to_json, summaries_to_json

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pyspark import TaskContext
 
-from fileindex.base.process import limit_threads
+from paimon_base.process import limit_threads
 
 
 def use_task_cpus() -> int:

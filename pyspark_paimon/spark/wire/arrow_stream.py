@@ -15,15 +15,15 @@ from collections.abc import Iterator
 import numpy as np
 import pyarrow as pa
 
-from fileindex.base.arrays import Int32s
-from fileindex.base.column_type import Plain
-from fileindex.base.thresholds import thresholds
 from lsm.arrow.row_kind import ROW_KIND
 from lsm.bucket.router import BucketRows, route
 from lsm.schema.conform_input import conform
 from manifest.schema.table_schema import BucketMode, TableSchema
+from paimon_base.thresholds import thresholds
 from pyspark_paimon.request.inputs import split_kinds
 from pyspark_paimon.scheduling.task_packing import assign_by_size, task_count
+from sparkexpr.values.arrays import Int32s
+from sparkexpr.values.column_type import Plain
 
 TASK, ORDINAL, BLOB = "task", "ordinal", "blob"
 FRAME = pa.schema([(TASK, pa.int32()), (ORDINAL, pa.int32()), (BLOB, pa.binary())])

@@ -17,13 +17,13 @@ from traceback import extract_tb
 from types import TracebackType
 from typing import Any
 
-import fileindex.base.errors
-from fileindex.base.errors import PaimonError
-from fileindex.base.process import set_environment
-from fileindex.base.public import public
-from fileindex.base.redaction import redact
+import paimon_base.errors
 from manifest.io import errors
 from manifest.rest import errors as catalogs
+from paimon_base.errors import PaimonError
+from paimon_base.process import set_environment
+from paimon_base.public import public
+from paimon_base.redaction import redact
 from pyspark_paimon._version import __version__
 
 
@@ -122,7 +122,7 @@ def _describe_origin(traceback: TracebackType | None) -> str:
 def typed_error(text: str) -> PaimonError | None:
     r"""Return the typed error in a server's message, or None.
 
-    >>> typed_error("Traceback...\n" + describe_error(fileindex.base.errors.UnknownColumn("citi", ("id", "city"))))
+    >>> typed_error("Traceback...\n" + describe_error(paimon_base.errors.UnknownColumn("citi", ("id", "city"))))
     UnknownColumn('citi', ('id', 'city'))
     """
     found = _NOTE.search(text)
@@ -133,9 +133,7 @@ def typed_error(text: str) -> PaimonError | None:
     except ValueError:
         return None
     name = str(note.get("class"))
-    known = (
-        getattr(errors, name, None) or getattr(fileindex.base.errors, name, None) or globals().get(name) or getattr(catalogs, name, None)
-    )
+    known = getattr(errors, name, None) or getattr(paimon_base.errors, name, None) or globals().get(name) or getattr(catalogs, name, None)
     arguments = [tuple(argument) if isinstance(argument, list) else argument for argument in note.get("args", ())]
     unknown = RemoteError(f"{name}: {note.get('text') or ' '.join(map(str, arguments))}")
     if not (isinstance(known, type) and issubclass(known, PaimonError)):

@@ -9,10 +9,10 @@ import json
 from functools import reduce
 from typing import Any
 
-from fileindex.base.column_type import BINARIES, FLOATS, STRINGS, Kind
 from manifest.types.data_type import DataType
 from pyspark_paimon.frames.spark_functions import quote_name, text_sql
 from pyspark_paimon.request.message import Message
+from sparkexpr.values.column_type import BINARIES, FLOATS, STRINGS, Kind
 
 _NAMES = {
     Kind.BOOLEAN: "BOOLEAN",

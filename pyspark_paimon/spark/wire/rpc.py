@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 from pydantic import Field, TypeAdapter, ValidationError
 
-from fileindex.base.errors import InvalidArgument
+from paimon_base.errors import InvalidArgument
 from pyspark_paimon._version import HOME, __version__
 from pyspark_paimon.request.backend import ScanRequest
 from pyspark_paimon.request.message import CommitId, Message

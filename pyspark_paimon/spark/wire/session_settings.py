@@ -11,9 +11,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import PurePosixPath
 from typing import Any
 
-from fileindex.base.errors import UnsupportedOption
 from manifest.io.paths import split_branch
 from manifest.options.support import check_call, effect_of
+from paimon_base.errors import UnsupportedOption
 from pyspark_paimon.request.scan_mode import is_place
 from pyspark_paimon.spark.wire.errors import raise_typed_errors
 

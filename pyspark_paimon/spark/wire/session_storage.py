@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
-from fileindex.base.errors import InvalidArgument, UnsupportedOption
 from manifest.storage.session_options import refuse_server_credentials, set_session_sources
+from paimon_base.errors import InvalidArgument, UnsupportedOption
 
 if TYPE_CHECKING:
     from manifest.storage.storage_options import StorageOptions

@@ -10,13 +10,13 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from fileindex.base.errors import InvalidArgument, UnsupportedOption
 from lsm.arrow.row_kind import ROW_KIND
 from lsm.schema.conform_input import conform
 from manifest.io.errors import TableExists, TableNotFound
 from manifest.schema.table_schema import TableSchema
 from manifest.schema.validation import build_schema
 from manifest.store import FileStore
+from paimon_base.errors import InvalidArgument, UnsupportedOption
 from pyspark_paimon.frames.spark_types import arrow_for_spark, fields_from_spark
 from pyspark_paimon.operations.alter import pending_schema
 from pyspark_paimon.operations.create import CreateTable

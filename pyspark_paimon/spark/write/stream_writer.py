@@ -15,8 +15,8 @@ from pyspark import TaskContext
 from pyspark.sql import datasource as ds
 from pyspark.sql.types import StructType
 
-from fileindex.base.errors import InvalidArgument, UnsupportedOption
 from manifest.io.errors import UnsupportedTable
+from paimon_base.errors import InvalidArgument, UnsupportedOption
 from pyspark_paimon.local.open_backend import is_catalog_location
 from pyspark_paimon.request.backend import WriteRequest
 from pyspark_paimon.request.validate import commit_identity

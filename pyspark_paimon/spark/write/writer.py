@@ -18,7 +18,6 @@ from pyspark import TaskContext
 from pyspark.sql import datasource as ds
 from pyspark.sql.types import StructType
 
-from fileindex.base.errors import InvalidArgument
 from lsm.bucket.dynamic import BucketWriters
 from lsm.schema.validate_arrow import validate_rows
 from lsm.write.bucket_writer import WriteJob
@@ -27,6 +26,7 @@ from manifest.commit.file_store_commit import FileStoreCommit
 from manifest.commit.message import CommitMessage
 from manifest.io.errors import CommitConflict, UnsupportedTable
 from manifest.store import FileStore
+from paimon_base.errors import InvalidArgument
 from pyspark_paimon.local.open_backend import open_backend
 from pyspark_paimon.request.inputs import split_kinds
 from pyspark_paimon.request.operation import TaskOperation, parse_request

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from fileindex.base.column_type import ColumnType, Kind
-from fileindex.base.errors import UnsupportedOption
-from fileindex.base.memory_size import parse_memory_size
 from fileindex.build.options import FileIndexOptions
 from fileindex.predicate.tree import ColumnRef
+from paimon_base.errors import UnsupportedOption
+from paimon_base.memory_size import parse_memory_size
+from sparkexpr.values.column_type import ColumnType, Kind
 
 TEXT = ColumnType(Kind.VARCHAR)
 TYPES = {

@@ -16,8 +16,6 @@ import numpy as np
 import pyarrow as pa
 from pyroaring import BitMap
 
-from fileindex.base.column_type import ColumnType, Kind
-from fileindex.base.errors import CorruptIndex
 from fileindex.build.options import FileIndexOptions, option_key
 from fileindex.build.writer import DataFileIndexWriter
 from fileindex.format.container import ContainerReader, write_index_container
@@ -28,6 +26,8 @@ from fileindex.query.metrics import IndexMetrics
 from fileindex.query.top_n import top_n
 from fileindex.rowset.result import REMAIN, SKIP, RowSet
 from fileindex.verify.health import payload_health
+from paimon_base.errors import CorruptIndex
+from sparkexpr.values.column_type import ColumnType, Kind
 
 A, B = ColumnRef("a"), ColumnRef("b")
 TYPES = {"a": ColumnType(Kind.INT), "b": ColumnType(Kind.VARCHAR)}

@@ -11,16 +11,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fileindex.base.column_type import ColumnType, Kind
-from fileindex.base.errors import CorruptIndex
-from fileindex.base.plain_value import from_scalar, plain_array
-from fileindex.base.thresholds import use_thresholds
 from fileindex.format.bloom_filter import BloomFilterBuilder, BloomFilterReader, BloomSize, FittedBloomFilterBuilder, bit_positions
 from fileindex.format.container import ContainerReader, Payload
 from fileindex.format.registry import INDEX_TYPES
 from fileindex.format.same_options import has_same_options
 from fileindex.predicate.tree import ColumnRef, Compare, In, IsNull, Op
 from fileindex.rowset.result import REMAIN, SKIP
+from paimon_base.errors import CorruptIndex
+from paimon_base.thresholds import use_thresholds
+from sparkexpr.values.column_type import ColumnType, Kind
+from sparkexpr.values.plain_value import from_scalar, plain_array
 from tests.fileindex.index_models import ATOMIC_TYPES, arrow_column, columns, type_name
 
 A = ColumnRef("a")

@@ -8,9 +8,6 @@ import pytest
 from hypothesis import given, settings
 from pyroaring import BitMap
 
-from fileindex.base.column_type import TIMESTAMPS, ColumnType, Kind
-from fileindex.base.errors import CorruptIndex
-from fileindex.base.plain_value import plain_array
 from fileindex.build.options import FileIndexOptions
 from fileindex.build.writer import DataFileIndexWriter
 from fileindex.format.bsi import BsiReader, write_bsi
@@ -21,6 +18,9 @@ from fileindex.predicate.tree import ColumnRef, Compare, In, IsNull, Op, StartsW
 from fileindex.rowset.bit_sliced import BitSlices
 from fileindex.rowset.flags import serialize_slices
 from fileindex.rowset.result import REMAIN, RowSet
+from paimon_base.errors import CorruptIndex
+from sparkexpr.values.column_type import TIMESTAMPS, ColumnType, Kind
+from sparkexpr.values.plain_value import plain_array
 from tests.fileindex.index_models import ATOMIC_TYPES, arrow_column, columns, leaves_on, matches, type_name
 
 A = ColumnRef("a")

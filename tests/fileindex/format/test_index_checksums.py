@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from fileindex.base.errors import CorruptIndex
 from fileindex.format.container import ContainerReader, write_index_container
+from paimon_base.errors import CorruptIndex
 
 PAYLOADS = [("a", "bitmap", bytes(range(256)) * 40), ("b", "bsi", None), ("b", "bloom-filter", b"\x07" * 33)]
 

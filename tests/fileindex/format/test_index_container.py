@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fileindex.base.errors import CorruptIndex
 from fileindex.format.container import ContainerEntry, ContainerReader, Payload, write_index_container
+from paimon_base.errors import CorruptIndex
 
 EXAMPLE = [
     ("user_id", "bitmap", b"\1\2\3"),

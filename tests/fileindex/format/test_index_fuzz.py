@@ -14,8 +14,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fileindex.base.column_type import ColumnType, Kind
-from fileindex.base.errors import CorruptIndex
 from fileindex.build.options import FileIndexOptions, option_key
 from fileindex.build.writer import DataFileIndexWriter
 from fileindex.format.container import ContainerReader, write_index_container
@@ -25,6 +23,8 @@ from fileindex.query.evaluate import evaluate
 from fileindex.query.metrics import IndexMetrics
 from fileindex.query.reader import MAX_ROWS
 from fileindex.rowset.result import REMAIN, SKIP, RowSet
+from paimon_base.errors import CorruptIndex
+from sparkexpr.values.column_type import ColumnType, Kind
 from tests.damage import damaged
 
 A, B = ColumnRef("a"), ColumnRef("b")

@@ -2,11 +2,11 @@
 
 import pytest
 
-from fileindex.base.column_type import ColumnType, Kind
 from fileindex.format import range_bitmap_writer
 from fileindex.format.int_range import check_size
 from fileindex.format.range_bitmap_writer import write_range_bitmap
 from fileindex.keys.group_by import ColumnRows
+from sparkexpr.values.column_type import ColumnType, Kind
 
 GIB = 2**30
 

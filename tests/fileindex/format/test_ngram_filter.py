@@ -12,14 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyroaring import BitMap
 
-from fileindex.base.column_type import ColumnType, Kind
-from fileindex.base.errors import CorruptIndex, InvalidFilter, UnsupportedOption
-from fileindex.base.thresholds import Thresholds, use_thresholds
 from fileindex.build.options import FileIndexOptions
 from fileindex.build.writer import DataFileIndexWriter
-from fileindex.expression.functions import call
-from fileindex.expression.tree import ColumnValue, LiteralValue
-from fileindex.expression.types import TEXT_TYPE
 from fileindex.format.container import ContainerReader, Payload, write_index_container
 from fileindex.format.ngram_filter import NgramFilterBuilder, NgramFilterReader
 from fileindex.format.same_options import has_same_options
@@ -30,6 +24,12 @@ from fileindex.query.metrics import IndexMetrics
 from fileindex.rowset.result import REMAIN, SKIP, RowSet
 from fileindex.verify.health import payload_health
 from fileindex.verify.rebuild import rebuild_index
+from paimon_base.errors import CorruptIndex, InvalidFilter, UnsupportedOption
+from paimon_base.thresholds import Thresholds, use_thresholds
+from sparkexpr.expression.functions import call
+from sparkexpr.expression.tree import ColumnValue, LiteralValue
+from sparkexpr.expression.types import TEXT_TYPE
+from sparkexpr.values.column_type import ColumnType, Kind
 from tests.fileindex.predicate.test_required_texts import LETTERS, patterns
 from tests.odd_bytes import odd_texts
 

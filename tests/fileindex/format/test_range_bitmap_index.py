@@ -11,9 +11,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fileindex.base.column_type import ColumnType, Kind
-from fileindex.base.errors import CorruptIndex
-from fileindex.base.plain_value import plain_array
 from fileindex.format.container import ContainerReader, Payload
 from fileindex.format.range_bitmap_reader import RangeBitmapReader
 from fileindex.format.range_bitmap_writer import write_range_bitmap
@@ -21,6 +18,9 @@ from fileindex.format.registry import INDEX_TYPES
 from fileindex.keys.group_by import ColumnRows
 from fileindex.predicate.tree import ColumnRef, Compare, In, IsNull, Op, StartsWith
 from fileindex.rowset.result import REMAIN, RowSet
+from paimon_base.errors import CorruptIndex
+from sparkexpr.values.column_type import ColumnType, Kind
+from sparkexpr.values.plain_value import plain_array
 from tests.fileindex.index_models import ATOMIC_TYPES, arrow_column, columns, leaves_on, matches, type_name
 
 A = ColumnRef("a")

@@ -12,10 +12,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyroaring import BitMap
 
-from fileindex.base.column_type import ColumnType, Kind
-from fileindex.base.errors import CorruptIndex
-from fileindex.base.plain_value import plain_array
-from fileindex.base.thresholds import Thresholds
 from fileindex.build.options import FileIndexOptions
 from fileindex.build.writer import DataFileIndexWriter
 from fileindex.format.container import ContainerReader, Payload, write_index_container
@@ -27,6 +23,10 @@ from fileindex.query.evaluate import evaluate
 from fileindex.query.metrics import IndexMetrics
 from fileindex.rowset.result import REMAIN, SKIP, RowSet
 from fileindex.verify.rebuild import rebuild_index
+from paimon_base.errors import CorruptIndex
+from paimon_base.thresholds import Thresholds
+from sparkexpr.values.column_type import ColumnType, Kind
+from sparkexpr.values.plain_value import plain_array
 from tests.fileindex.index_models import ATOMIC_TYPES, arrow_column, columns, literals, matches, type_name
 
 A = ColumnRef("a")

@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fileindex.base.column_type import ColumnType, Kind
 from fileindex.build.options import FileIndexOptions, IndexSpec
 from fileindex.build.writer import DataFileIndexWriter
 from fileindex.format.container import ContainerReader, Payload, write_index_container
 from fileindex.format.same_options import has_same_options
 from fileindex.predicate.tree import ColumnRef
+from sparkexpr.values.column_type import ColumnType, Kind
 from tests.odd_bytes import odd_texts
 
 INT, TEXT, SMALL = ColumnType(Kind.INT), ColumnType(Kind.VARCHAR), ColumnType(Kind.SMALLINT)

@@ -12,10 +12,10 @@ import xxhash
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fileindex.base.column_type import ColumnType, Kind
-from fileindex.base.plain_value import plain_array
-from fileindex.base.thresholds import Thresholds
 from fileindex.keys.hashing import hash_array, wang_mix, xxh64
+from paimon_base.thresholds import Thresholds
+from sparkexpr.values.column_type import ColumnType, Kind
+from sparkexpr.values.plain_value import plain_array
 
 LONG_VALUE = Thresholds().long_value_bytes
 

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fileindex.base.thresholds import Thresholds
 from fileindex.keys.text_sort import rank_texts
+from paimon_base.thresholds import Thresholds
 
 CHARACTERS = st.sampled_from(["\0", "a", "b", "é", "\U0010ffff"])
 ALIKE = st.builds(

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fileindex.base.column_type import ColumnType, Kind
-from fileindex.base.errors import InvalidFilter, UnknownColumn, UnsupportedType
 from fileindex.predicate.evaluate_rows import mask
 from fileindex.predicate.tree import FALSE, TRUE, And, ColumnRef, Compare, In, IsNull, Op, Or, StartsWith, negate
+from paimon_base.errors import InvalidFilter, UnknownColumn, UnsupportedType
+from sparkexpr.values.column_type import ColumnType, Kind
 from tests.fileindex.index_models import ATOMIC_TYPES, arrow_column, columns, leaves_on, literals, matches, trees, type_name
 
 A = ColumnRef("a")

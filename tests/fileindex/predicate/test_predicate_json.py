@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fileindex.base.errors import InvalidFilter
 from fileindex.predicate.json import MAX_DEPTH, from_json, to_json
 from fileindex.predicate.tree import TRUE, And, ColumnRef, Compare, In, IsNull, Op, StartsWith, leaves
+from paimon_base.errors import InvalidFilter
 from tests.fileindex.index_models import ATOMIC_TYPES, leaves_on, trees
 
 A = ColumnRef("a")

@@ -9,14 +9,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fileindex.base.column_type import ColumnType, Kind
-from fileindex.base.errors import InvalidFilter
-from fileindex.expression.functions import call
-from fileindex.expression.tree import ColumnValue, LiteralValue
-from fileindex.expression.types import TEXT_TYPE
 from fileindex.predicate.evaluate_rows import mask
 from fileindex.predicate.required_texts import _MAPPED_CASE, AllOf, AnyOf, Contains, required_texts
 from fileindex.predicate.tree import ColumnRef, ComputedPredicate
+from paimon_base.errors import InvalidFilter
+from sparkexpr.expression.functions import call
+from sparkexpr.expression.tree import ColumnValue, LiteralValue
+from sparkexpr.expression.types import TEXT_TYPE
+from sparkexpr.values.column_type import ColumnType, Kind
 
 S = ColumnValue("s", None, TEXT_TYPE)
 TYPES = {"s": ColumnType(Kind.VARCHAR, length=2**31 - 1)}

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fileindex.base.column_type import ColumnType, Kind
-from fileindex.base.plain_value import is_plain
 from fileindex.predicate.evaluate_rows import mask
 from fileindex.predicate.tree import FALSE, ColumnRef, Compare, In, IsNull, Op, StartsWith
 from fileindex.predicate.unwiden import unwiden
+from sparkexpr.values.column_type import ColumnType, Kind
+from sparkexpr.values.plain_value import is_plain
 from tests.fileindex.index_models import arrow_column, columns, leaves_on, literals, type_name
 
 A = ColumnRef("a")

@@ -11,7 +11,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyroaring import BitMap
 
-from fileindex.base.column_type import ColumnType, Kind
 from fileindex.build.options import FileIndexOptions
 from fileindex.build.writer import DataFileIndexWriter
 from fileindex.format.container import ContainerReader, write_index_container
@@ -21,6 +20,7 @@ from fileindex.predicate.tree import And, ColumnRef, Compare, In, IsNull, Op, Or
 from fileindex.query.evaluate import evaluate
 from fileindex.query.metrics import IndexMetrics
 from fileindex.rowset.result import REMAIN, SKIP, RowSet
+from sparkexpr.values.column_type import ColumnType, Kind
 from tests.fileindex.index_models import ATOMIC_TYPES, arrow_column, columns, leaves_on, trees, type_name
 
 A, K = ColumnRef("a"), ColumnRef("m", "k")

@@ -7,7 +7,6 @@ import pyarrow as pa
 import pytest
 from pyroaring import BitMap
 
-from fileindex.base.column_type import ColumnType, Kind
 from fileindex.build.options import FileIndexOptions
 from fileindex.build.writer import DataFileIndexWriter
 from fileindex.format.bloom_filter import BloomFilterBuilder, BloomFilterReader, BloomSize, bit_positions
@@ -21,6 +20,7 @@ from fileindex.query.metrics import IndexMetrics
 from fileindex.query.top_n import top_n
 from fileindex.rowset.bit_sliced import BitSlices
 from fileindex.rowset.result import REMAIN, SKIP, RowSet
+from sparkexpr.values.column_type import ColumnType, Kind
 from tests.fileindex.index_models import type_name
 
 A = ColumnRef("a")

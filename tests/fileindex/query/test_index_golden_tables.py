@@ -12,11 +12,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from fileindex.base.column_type import BINARIES, FLOATS, TIMESTAMPS, ColumnType, Kind
-from fileindex.base.plain_value import plain_array
 from fileindex.build.options import FileIndexOptions, parse_column
 from fileindex.build.writer import DataFileIndexWriter
-from fileindex.expression.nested import column_part
 from fileindex.format.bloom_filter import BloomFilterBuilder, BloomFilterReader, BloomSize
 from fileindex.format.container import ContainerReader, Payload, write_index_container
 from fileindex.predicate.evaluate_rows import mask, type_of
@@ -30,6 +27,9 @@ from manifest.avro.container import read_container
 from manifest.io.file_io import LocalFileIO
 from manifest.store import FileStore
 from manifest.types.data_type import DataField, DataType
+from sparkexpr.expression.nested import column_part
+from sparkexpr.values.column_type import BINARIES, FLOATS, TIMESTAMPS, ColumnType, Kind
+from sparkexpr.values.plain_value import plain_array
 
 GOLDEN = Path(__file__).parents[2] / "golden"
 EVOLVED = {"evolved", "evolved_append"}  # their filters must be mapped to the files' older schemas first

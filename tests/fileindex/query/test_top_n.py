@@ -10,7 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyroaring import BitMap
 
-from fileindex.base.column_type import ColumnType, Kind
 from fileindex.build.options import FileIndexOptions
 from fileindex.build.writer import DataFileIndexWriter
 from fileindex.format.container import ContainerReader, write_index_container
@@ -19,6 +18,7 @@ from fileindex.predicate.tree import ColumnRef
 from fileindex.query.metrics import IndexMetrics
 from fileindex.query.top_n import top_n
 from fileindex.rowset.result import REMAIN, SKIP
+from sparkexpr.values.column_type import ColumnType, Kind
 from tests.fileindex.index_models import ATOMIC_TYPES, arrow_column, columns, type_name
 
 A = ColumnRef("a")

@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyroaring import BitMap
 
-from fileindex.base.errors import CorruptIndex
 from fileindex.rowset.result import REMAIN, SKIP, RowSet
 from fileindex.rowset.roaring import all_rows, bitmap_to_rows, deserialize, rows_to_bitmap, serialize, serialize_groups
+from paimon_base.errors import CorruptIndex
 
 GOLDEN = [
     ([], "3a30000000000000"),

@@ -6,12 +6,12 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from fileindex.base.column_type import ColumnType, Kind
 from fileindex.build.options import FileIndexOptions
 from fileindex.build.writer import DataFileIndexWriter
 from fileindex.format.bloom_filter import BloomFilterBuilder, BloomSize
 from fileindex.format.container import ContainerReader, Payload, write_index_container
 from fileindex.verify.health import payload_health
+from sparkexpr.values.column_type import ColumnType, Kind
 
 LONG = ColumnType(Kind.BIGINT)
 ROWS = 20_000

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fileindex.base.column_type import ColumnType, Kind
 from lsm.aggregate.names import AGGREGATES
 from lsm.aggregate.summary import ColumnSummary, RowSummary
 from manifest.types.data_type import DataType
+from sparkexpr.values.column_type import ColumnType, Kind
 
 ALL = frozenset(AGGREGATES)
 WIDEST = 10**38 - 1

@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fileindex.base.thresholds import use_thresholds
 from lsm.arrow.text_form import DICTIONARY, encode_for_gather, gather, plain_texts
 from lsm.data_files.spill import SpillSpace
 from lsm.keys.sort import SortKey
@@ -20,6 +19,7 @@ from lsm.parquet.write.writer import ParquetFileWriter
 from lsm.write_buffer.sort_buffer import SortBuffer
 from lsm.write_buffer.source import BufferedRows, Source
 from manifest.io.file_io import LocalFileIO
+from paimon_base.thresholds import use_thresholds
 from pyspark_paimon import Table
 from tests.odd_bytes import odd_texts
 

@@ -13,11 +13,11 @@ import fastavro
 import pyarrow as pa
 import pytest
 
-from fileindex.base.errors import CorruptFile
 from lsm.avro.reader import AvroDataFile
 from manifest.avro.wire import encode_long
 from manifest.io.errors import UnsupportedTable
 from manifest.io.file_io import LocalFileIO
+from paimon_base.errors import CorruptFile
 
 
 def written(path: Path, fields: list[dict[str, Any]], rows: list[dict[str, Any]], **options: Any) -> str:

@@ -11,13 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fileindex.base.column_type import Plain
-from fileindex.base.plain_value import to_scalar
 from lsm.bucket.hash import bucket_hashes, bucket_ids
 from manifest.row.binary_row import decode_row, encode_row
 from manifest.schema.validation import build_schema
 from manifest.store import FileStore
 from manifest.types.data_type import DataType
+from sparkexpr.values.column_type import Plain
+from sparkexpr.values.plain_value import to_scalar
 from tests.odd_bytes import odd_bytes, odd_texts
 
 DAY = 20454

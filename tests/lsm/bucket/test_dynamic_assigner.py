@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fileindex.base.errors import InvalidArgument
 from lsm.bucket.dynamic import BucketOwnership, BucketRoom, BucketWriters, PartitionIndex
+from paimon_base.errors import InvalidArgument
 
 _HASHES = st.lists(st.integers(-(2**31), 2**31 - 1), max_size=40)
 

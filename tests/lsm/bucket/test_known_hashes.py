@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fileindex.base.thresholds import use_thresholds
 from lsm.bucket import dynamic
 from lsm.bucket.dynamic import KnownHashes
+from paimon_base.thresholds import use_thresholds
 
 _HASH = st.one_of(st.integers(-5, 5), st.integers(-(2**31), 2**31 - 1), st.sampled_from([-(2**31), 2**31 - 1, 1 << 16, -(1 << 16)]))
 _HASHES = st.lists(_HASH, max_size=30)

@@ -9,7 +9,6 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from fileindex.base.errors import CorruptFile
 from lsm.bucket.dynamic import read_hashes
 from lsm.commit.rebucket import rebucket
 from lsm.commit.row_transaction import resequence
@@ -22,6 +21,7 @@ from manifest.commit.message import CommitMessage
 from manifest.commit.transaction import EVALUATIONS, Transaction
 from manifest.io.errors import CommitConflict
 from manifest.store import FileStore
+from paimon_base.errors import CorruptFile
 from tests.lsm.write_kit import compact_all, live, make
 
 KEYS_0_TO_4 = np.frombuffer(bytes.fromhex("ee18d2a5 5759f99e 4fe4bbf0 d206e547 564770ca"), ">i4").tolist()

@@ -12,7 +12,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from fileindex.base.errors import UnsupportedOption
 from lsm.compaction.changelog import CompactionChangelog
 from lsm.incremental.planner import IncrementalMode, IncrementalPlanner
 from lsm.incremental.read import read_incremental
@@ -25,6 +24,7 @@ from manifest.commit.file_store_commit import FileStoreCommit
 from manifest.expire.snapshots import expire_snapshots
 from manifest.schema.validation import build_schema
 from manifest.store import FileStore
+from paimon_base.errors import UnsupportedOption
 from tests.lsm.write_kit import commit, compact_all, data_files, live_files, make, newest_rows, write
 
 KINDS = ("+I", "-U", "+U", "-D")

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from fileindex.base.column_type import Kind
 from lsm.compaction.manager import CompactIncrement, CompactionPolicy, MergeTreeCompactManager
 from lsm.compaction.task import CompactTaskResult, Rewrite
 from lsm.levels.sorted_runs import LevelRun, key_decoder
@@ -17,6 +16,7 @@ from manifest.options.core_options import CoreOptions
 from manifest.row.binary_row import encode_row
 from manifest.schema.table_kind import KeyValueTable
 from manifest.types.data_type import DataType
+from sparkexpr.values.column_type import Kind
 
 INT = (DataType(Kind.INT, nullable=False),)
 KEY_OF = key_decoder(INT)

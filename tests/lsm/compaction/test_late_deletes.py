@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from fileindex.base.errors import UnsupportedOption
-from fileindex.base.thresholds import Thresholds, use_thresholds
 from lsm.write.table_write import _WARNED
+from paimon_base.errors import UnsupportedOption
+from paimon_base.thresholds import Thresholds, use_thresholds
 from pyspark_paimon import Table
 from tests.examples import some
 from tests.tiny import tiny_options

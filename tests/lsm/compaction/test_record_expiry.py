@@ -11,11 +11,11 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from fileindex.base.errors import UnsupportedOption
 from lsm.compaction.record_expiry import RecordExpiry
 from manifest.io.errors import UnsupportedTable
 from manifest.schema.validation import build_schema
 from manifest.store import FileStore
+from paimon_base.errors import UnsupportedOption
 from pyspark_paimon import Table
 
 DAY = 86_400

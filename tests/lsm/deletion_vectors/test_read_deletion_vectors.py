@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyroaring import BitMap, BitMap64
 
-from fileindex.base.errors import CorruptFile, CorruptIndex
 from lsm.deletion_vectors.reader import DeletionFile, decode_deletion_vector, read_deletion_vector
 from manifest.io.errors import UnsupportedTable
 from manifest.io.file_io import LocalFileIO
+from paimon_base.errors import CorruptFile, CorruptIndex
 
 FILE_32 = bytes.fromhex("010000001a5e43f2d03a300000010000000000020010000000030004000500238d0859")
 FILE_64 = bytes.fromhex("0100000026d1d339640100000000000000000000003a3000000100000000000200100000000300040005008a81c48b")

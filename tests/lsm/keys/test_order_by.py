@@ -12,12 +12,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fileindex.base.column_type import ColumnType, Kind
-from fileindex.base.errors import UnsupportedType
 from fileindex.predicate.evaluate_rows import mask
 from fileindex.predicate.tree import FALSE, TRUE
 from lsm.keys.order_by import RowOrder, TopRows
 from lsm.keys.sort import SortColumn
+from paimon_base.errors import UnsupportedType
+from sparkexpr.values.column_type import ColumnType, Kind
 
 FLOATS = st.sampled_from([math.nan, math.inf, -math.inf, 0.0, -0.0, 1.5, -1.5])
 TYPES = {

@@ -13,9 +13,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import lsm.keys.encoding
-from fileindex.base.errors import UnsupportedType
 from lsm.keys.encoding import WordColumn
 from lsm.keys.sort import sort_rows
+from paimon_base.errors import UnsupportedType
 from tests.odd_bytes import odd_bytes, odd_texts
 
 

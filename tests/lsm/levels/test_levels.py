@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fileindex.base.column_type import Kind
-from fileindex.base.errors import CorruptFile
 from lsm.levels.sorted_runs import Levels, interval_partition, key_decoder
 from manifest.entry.data_file import DataFileMeta
 from manifest.row.binary_row import encode_row
 from manifest.types.data_type import DataType
+from paimon_base.errors import CorruptFile
+from sparkexpr.values.column_type import Kind
 
 INT = (DataType(Kind.INT, nullable=False),)
 KEY_OF = key_decoder(INT)

@@ -12,13 +12,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fileindex.base.column_type import Kind
 from lsm.levels.sorted_runs import Levels, key_decoder
 from lsm.levels.universal import EarlyFullCompaction, ForceUpLevel0, UniversalCompaction, trivial_move
 from manifest.entry.data_file import DataFileMeta
 from manifest.row.binary_row import encode_row
 from manifest.types.data_type import DataType
 from pyspark_paimon import Table
+from sparkexpr.values.column_type import Kind
 
 INT = (DataType(Kind.INT, nullable=False),)
 KEY_OF = key_decoder(INT)

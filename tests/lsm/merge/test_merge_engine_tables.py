@@ -11,7 +11,6 @@ import pyarrow as pa
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from fileindex.base.thresholds import use_thresholds
 from lsm.keys.sort import DELETE, UPDATE_BEFORE
 from lsm.merge.function import merge_function_for
 from lsm.read.split import read_split
@@ -21,6 +20,7 @@ from manifest.io.file_io import LocalFileIO
 from manifest.schema.manager import SchemaManager
 from manifest.schema.validation import build_schema
 from manifest.store import FileStore
+from paimon_base.thresholds import use_thresholds
 from tests.examples import some
 from tests.lsm.aggregate_model import CannotMerge, order_of
 from tests.lsm.merge_kit import KINDS, shown

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fileindex.base.thresholds import use_thresholds
 from lsm.keys.sort import SortKey
 from lsm.merge.function import Deduplicate
 from lsm.merge.merge_iterator import merge_runs
+from paimon_base.thresholds import use_thresholds
 
 KEYS = {
     "bigint": (("k",), lambda k: {"k": pa.array(k, pa.int64())}),

@@ -12,11 +12,11 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from pyroaring import BitMap
 
-from fileindex.base.errors import InvalidArgument, UnsupportedOption
 from lsm.merge.function import merge_function_for
 from lsm.write.new_version import NewVersion
 from manifest.io.errors import UnmergeableRows, UnsupportedTable
 from manifest.schema.merge_options import MergeOptions
+from paimon_base.errors import InvalidArgument, UnsupportedOption
 from tests.lsm.aggregate_model import CannotMerge
 from tests.lsm.merge_kit import KINDS, fold, schema_of, shown
 from tests.lsm.merge_model import Model, Record

@@ -11,8 +11,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fileindex.base.errors import CorruptFile
-from fileindex.base.thresholds import use_thresholds
 from fileindex.predicate.tree import ColumnRef, Compare, In, Op
 from lsm.arrow.text_form import plain_texts
 from lsm.keys.sort import SortKey
@@ -22,6 +20,8 @@ from lsm.merge.selection import pack_keys, selection_vectors
 from lsm.parquet.reader import ParquetDataFile
 from lsm.read.split import read_split
 from manifest.store import FileStore
+from paimon_base.errors import CorruptFile
+from paimon_base.thresholds import use_thresholds
 from tests.lsm.small_tables import create, scan, write
 
 ADDS, ALL = [0, 2], [0, 1, 2, 3]

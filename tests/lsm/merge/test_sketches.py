@@ -9,9 +9,9 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from fileindex.base.errors import UnsupportedOption
 from manifest.io.errors import UnmergeableRows, UnsupportedTable
 from manifest.options.aggregate_functions import FUNCTIONS
+from paimon_base.errors import UnsupportedOption
 from pyspark_paimon import Table
 
 pytest.importorskip("_datasketches", reason="the package 'datasketches' has no wheel for this Python")

@@ -13,8 +13,6 @@ import pyarrow as pa
 import pytest
 from pyarrow import orc
 
-from fileindex.base.column_type import Kind
-from fileindex.base.errors import CorruptFile
 from lsm.orc.chars import without_padding
 from lsm.orc.reader import OrcDataFile
 from lsm.orc.tail import OrcKind, OrcTail
@@ -22,6 +20,8 @@ from manifest.io.errors import UnsupportedTable
 from manifest.io.file_io import LocalFileIO
 from manifest.stats.column_stats import ColumnBounds
 from manifest.types.data_type import DataType
+from paimon_base.errors import CorruptFile
+from sparkexpr.values.column_type import Kind
 
 ROWS = 40_000
 

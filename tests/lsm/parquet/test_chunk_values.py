@@ -14,9 +14,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fileindex.base.column_type import Kind
-from fileindex.base.errors import CorruptIndex
-from fileindex.base.plain_value import from_scalar
 from lsm.parquet.chunk_values import bloom_has_one, encodings
 from lsm.parquet.fields import BloomFilterHeader, ColumnChunk, FileMetaData, PhysicalType, RowGroupMetaData, list_of, value
 from lsm.parquet.reader import ParquetDataFile
@@ -24,7 +21,10 @@ from lsm.parquet.thrift import I32, STRUCT, decode_struct, encode_struct
 from manifest.io.file_io import LocalFileIO
 from manifest.types.data_type import DataType
 from manifest.types.ddl import parse_ddl
+from paimon_base.errors import CorruptIndex
 from pyspark_paimon import Table
+from sparkexpr.values.column_type import Kind
+from sparkexpr.values.plain_value import from_scalar
 from tests.examples import some
 from tests.foreign_parquet.rows import TYPES, held
 from tests.foreign_parquet.test_foreign_parquet import FILES, HERE, found, rows_of, table_of

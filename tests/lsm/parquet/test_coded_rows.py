@@ -17,8 +17,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import lsm.parquet.coded_rows
-from fileindex.base.errors import CorruptFile
-from fileindex.base.thresholds import use_thresholds
 from lsm.parquet.coded_rows import codes_at, levels
 from lsm.parquet.fields import PageHeader
 from lsm.parquet.page_index import ColumnPages
@@ -27,6 +25,8 @@ from lsm.parquet.row_group_pages import GroupPages
 from lsm.parquet.thrift import decode_struct
 from manifest.io.file_cache import FileCache
 from manifest.io.file_io import LocalFileIO
+from paimon_base.errors import CorruptFile
+from paimon_base.thresholds import use_thresholds
 from tests.examples import some
 
 ROWS = 2000

@@ -11,7 +11,6 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from fileindex.base.column_type import Kind
 from lsm.parquet import statistics
 from lsm.parquet.fields import PhysicalType
 from lsm.parquet.row_group_pages import DAMAGE
@@ -20,6 +19,7 @@ from lsm.parquet.thrift import BINARY, I32, I64, LIST, TRUE_FIELD, encode_struct
 from manifest.entry.bounds import BoundsColumn
 from manifest.stats.column_stats import ColumnBounds
 from manifest.types.data_type import DataType
+from sparkexpr.values.column_type import Kind
 from tests.examples import some
 
 FORMS = [

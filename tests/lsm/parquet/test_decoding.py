@@ -9,12 +9,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from fileindex.base.errors import CorruptFile
 from lsm.arrow.text_form import plain_texts
 from lsm.parquet.reader import ParquetDataFile, decoding
 from manifest.io.errors import UnsupportedTable
 from manifest.io.file_cache import FileCache
 from manifest.io.file_io import LocalFileIO
+from paimon_base.errors import CorruptFile
 
 
 @pytest.mark.parametrize(

@@ -10,14 +10,14 @@ import pyarrow.parquet as pq
 import pytest
 
 import lsm.parquet.footer_checksums
-from fileindex.base.column_type import Kind
-from fileindex.base.errors import CorruptFile
-from fileindex.base.thresholds import Thresholds
 from lsm.parquet.footer_checksums import verify_footer_checksums
 from lsm.parquet.reader import ParquetDataFile
 from lsm.parquet.write.writer import ParquetFileWriter
 from manifest.io.file_io import LocalFileIO
 from manifest.types.data_type import DataType
+from paimon_base.errors import CorruptFile
+from paimon_base.thresholds import Thresholds
+from sparkexpr.values.column_type import Kind
 from tests.damage import footer_span, page_index_span
 
 ROWS = Thresholds().paged_rows + 5000

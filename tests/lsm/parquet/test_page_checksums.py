@@ -14,12 +14,12 @@ import pyarrow as pa
 import pytest
 
 import lsm.parquet.reader
-from fileindex.base.errors import CorruptFile
-from fileindex.base.thresholds import Thresholds
 from lsm.parquet.reader import ParquetDataFile
 from lsm.parquet.write.writer import ParquetFileWriter
 from manifest.io.errors import OutOfMemory
 from manifest.io.file_io import LocalFileIO
+from paimon_base.errors import CorruptFile
+from paimon_base.thresholds import Thresholds
 
 ROWS = Thresholds().paged_rows + 100
 WANTED = np.array([15_000, 15_001])

@@ -12,11 +12,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from fileindex.base.thresholds import use_thresholds
 from lsm.parquet.page_index import ColumnPages
 from lsm.parquet.polars_decoder import masked_rows, rows_of_texts
 from lsm.parquet.reader import ParquetDataFile
 from manifest.io.file_io import LocalFileIO
+from paimon_base.thresholds import use_thresholds
 from tests.children import run_python
 from tests.examples import some
 
@@ -191,7 +191,7 @@ def test_a_flipped_bit_anywhere_in_a_chunk_is_noticed_or_changes_nothing(tmp_pat
 FORKED = """
 import os, sys
 import numpy as np
-from fileindex.base.thresholds import use_thresholds
+from paimon_base.thresholds import use_thresholds
 from lsm.parquet.reader import ParquetDataFile
 from manifest.io.file_io import LocalFileIO
 

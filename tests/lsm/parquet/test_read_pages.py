@@ -18,9 +18,6 @@ import lsm.parquet.page_reader
 import lsm.parquet.reader
 import lsm.parquet.row_group_pages
 import lsm.read.row_group
-from fileindex.base.column_type import ColumnType, Kind
-from fileindex.base.errors import CorruptFile
-from fileindex.base.thresholds import use_thresholds
 from fileindex.predicate.evaluate_rows import mask
 from fileindex.predicate.tree import And, ColumnRef, Compare, In, IsNull, Op, Or
 from lsm.parquet.page_index import layouts, page_locations
@@ -32,6 +29,9 @@ from manifest.entry.bounds import BoundsColumn
 from manifest.io.file_io import LocalFileIO
 from manifest.stats.column_stats import ColumnBounds, may_match
 from manifest.types.data_type import DataType
+from paimon_base.errors import CorruptFile
+from paimon_base.thresholds import use_thresholds
+from sparkexpr.values.column_type import ColumnType, Kind
 from tests.examples import some
 from tests.golden_rows import GOLDEN, golden_predicate, golden_rows
 from tests.lsm.small_tables import create, scan, write

@@ -8,13 +8,13 @@ import math
 import pyarrow as pa
 import pytest
 
-from fileindex.base.column_type import FLOATS
 from fileindex.predicate.tree import Compare, In, leaves
 from lsm.read.metrics import ReadReport
 from lsm.read.split import read_split
 from lsm.scan.planner import ScanPlanner
 from manifest.entry.data_file import ORC_UNBOUNDED
 from manifest.store import FileStore
+from sparkexpr.values.column_type import FLOATS
 from tests.golden_rows import ENGINES_VIEW, GOLDEN, expected_rows, golden_predicate, golden_rows
 
 NAMES = [table["table"] for table in json.loads((GOLDEN / "tables.json").read_text())]

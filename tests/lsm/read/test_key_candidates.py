@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from fileindex.base.thresholds import use_thresholds
 from lsm.merge.function import merge_function_for
 from lsm.read.key_candidates import version_filters
 from manifest.schema.validation import build_schema
+from paimon_base.thresholds import use_thresholds
 from pyspark_paimon import PaimonError, Table
 from pyspark_paimon.filter.parse import bind_filter
 from tests.build import keyed

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from fileindex.base.thresholds import Thresholds
+from paimon_base.thresholds import Thresholds
 from pyspark_paimon import Table
 from tests.build import keyed
 

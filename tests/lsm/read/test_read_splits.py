@@ -13,8 +13,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from fileindex.base.column_type import Kind
-from fileindex.base.errors import CorruptFile, UnknownColumn
 from fileindex.predicate.tree import And, ColumnRef, Compare, In, IsNull, Op, Or, all_of, any_of
 from lsm.parquet.reader import ParquetDataFile
 from lsm.read.split import read_split
@@ -23,6 +21,8 @@ from manifest.io.errors import UnsupportedTable
 from manifest.io.file_io import LocalFileIO
 from manifest.io.wrapped import WrappedFileIO
 from manifest.store import FileStore
+from paimon_base.errors import CorruptFile, UnknownColumn
+from sparkexpr.values.column_type import Kind
 from tests.examples import some
 from tests.golden_rows import GOLDEN
 from tests.lsm.small_tables import compact, create, matching, replace_file, resize_files, scan, write

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from fileindex.base.column_type import ColumnType, Kind
 from fileindex.predicate.tree import FALSE, ColumnRef, Compare, In, Op
 from lsm.read.file_filter import residual_after_statistics
 from manifest.stats.column_stats import ColumnBounds
+from sparkexpr.values.column_type import ColumnType, Kind
 
 TEXT = ColumnRef("t")
 TYPES = {"t": ColumnType(Kind.VARCHAR)}

@@ -8,8 +8,6 @@ import fastavro
 import numpy as np
 import pytest
 
-from fileindex.base.errors import CorruptFile
-from fileindex.base.thresholds import Thresholds, use_thresholds
 from fileindex.predicate.tree import And, ColumnRef, Compare, In, Op, Or
 from lsm.scan.planner import ScanPlanner
 from manifest.avro.container import read_header
@@ -29,6 +27,8 @@ from manifest.schema.validation import build_schema
 from manifest.snapshot.snapshot import CommitKind
 from manifest.stats.column_stats import SimpleStats
 from manifest.store import FileStore
+from paimon_base.errors import CorruptFile
+from paimon_base.thresholds import Thresholds, use_thresholds
 from tests.manifest.commit_kit import committer, message
 
 FILES, PARTS, BUCKETS = 600, 5, 4

@@ -12,8 +12,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fileindex.base.column_type import Kind
-from fileindex.base.thresholds import Thresholds, use_thresholds
 from fileindex.predicate.tree import And, ColumnRef, Compare, In, IsNull, Op, Or, StartsWith
 from lsm.scan.file_pruner import ManifestPruner
 from lsm.scan.planner import ScanPlanner
@@ -29,6 +27,8 @@ from manifest.schema.validation import build_schema
 from manifest.stats.column_stats import SimpleStats
 from manifest.store import FileStore
 from manifest.types.data_type import DataField, DataType
+from paimon_base.thresholds import Thresholds, use_thresholds
+from sparkexpr.values.column_type import Kind
 from tests.examples import some
 from tests.lsm.small_tables import compact, create, scan, write
 

@@ -7,10 +7,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from fileindex.base.errors import CorruptFile
-from fileindex.base.thresholds import use_thresholds
 from lsm.scan.planned_splits import PlannedSplits
 from manifest.io.file_cache import SHARED
+from paimon_base.errors import CorruptFile
+from paimon_base.thresholds import use_thresholds
 from pyspark_paimon import Table
 
 KEYED = "day INT, id BIGINT, v STRING"

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fileindex.base.column_type import ColumnType, Kind
 from fileindex.predicate.evaluate_rows import mask
 from fileindex.predicate.projection import Projection, only_columns
 from fileindex.predicate.tree import FALSE, TRUE, And, ColumnRef, Compare, In, IsNull, Op, Or, StartsWith, all_of, any_of
 from lsm.scan.predicates import bind_constants, bucket_keys
+from sparkexpr.values.column_type import ColumnType, Kind
 
 TYPES = {
     "a": ColumnType(Kind.INT),

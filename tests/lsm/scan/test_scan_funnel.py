@@ -6,7 +6,6 @@ from itertools import pairwise
 
 import pytest
 
-from fileindex.base.errors import CorruptFile, UnknownColumn
 from fileindex.predicate.tree import And, ColumnRef, Compare, In, IsNull, Op, Or
 from lsm.scan.file_pruner import ManifestPruner
 from lsm.scan.planner import ScanPlanner
@@ -16,6 +15,7 @@ from manifest.io.errors import UnsupportedTable
 from manifest.schema.manager import SchemaManager
 from manifest.store import FileStore
 from manifest.types.data_type import DataField
+from paimon_base.errors import CorruptFile, UnknownColumn
 from tests.lsm.small_tables import compact, create, scan, write
 
 ID, V, DAY = ColumnRef("id"), ColumnRef("v"), ColumnRef("day")

@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fileindex.base.column_type import Kind
 from lsm.deletion_vectors.reader import DeletionFile
 from lsm.levels.sorted_runs import interval_partition, key_decoder
 from lsm.scan.bucket_pruner import key_ranks, sections
@@ -20,6 +19,7 @@ from manifest.entry.columns import EntryColumns
 from manifest.entry.data_file import DataFileMeta, FileKind, FileSource, ManifestEntry
 from manifest.row.binary_row import encode_row
 from manifest.types.data_type import DataType
+from sparkexpr.values.column_type import Kind
 from tests.odd_bytes import odd_texts
 
 KEY = (DataType(Kind.INT, nullable=False),)

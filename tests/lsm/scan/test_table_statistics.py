@@ -11,8 +11,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fileindex.base.column_type import Kind
-from fileindex.base.thresholds import Thresholds
 from fileindex.predicate.tree import And, ColumnRef, Compare, IsNull, Op
 from lsm.scan.planner import ScanPlanner
 from lsm.scan.table_statistics import DistinctCounter, collect_statistics, counted_rows, own_statistics
@@ -20,6 +18,8 @@ from manifest.commit.file_store_commit import FileStoreCommit
 from manifest.stats.table_stats import Statistics
 from manifest.store import FileStore
 from manifest.types.data_type import DataField, DataType, from_arrow
+from paimon_base.thresholds import Thresholds
+from sparkexpr.values.column_type import Kind
 from tests.lsm.small_tables import create, scan, write
 from tests.odd_bytes import odd_texts
 

@@ -9,10 +9,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from fileindex.base.column_type import Kind
 from lsm.schema.conform_input import conform
 from manifest.io.errors import SchemaMismatch
 from manifest.schema.validation import build_schema
+from sparkexpr.values.column_type import Kind
 
 SCHEMA = build_schema(
     "i INT, l BIGINT, s STRING, dec DECIMAL(10, 2), f FLOAT, d DOUBLE, b BOOLEAN, day DATE, ts TIMESTAMP(3), at TIMESTAMP_LTZ(6), bin BYTES"

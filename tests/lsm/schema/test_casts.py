@@ -13,13 +13,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fileindex.base.column_type import BINARIES, FLOATS, INTEGERS, STRINGS, TIMESTAMPS, Kind
 from lsm.schema.cast import cast_values
 from lsm.schema.evolution import SchemaMapping
 from manifest.io.errors import CastFailed
 from manifest.stats.column_stats import ColumnBounds
 from manifest.types.cast_rules import Cast, cast_of, keeps_order, may_null
 from manifest.types.data_type import DataField, DataType
+from sparkexpr.values.column_type import BINARIES, FLOATS, INTEGERS, STRINGS, TIMESTAMPS, Kind
 
 FACTS = json.loads((Path(__file__).parent / "cast_facts.json").read_text())
 DIGITS = {"ms": 3, "us": 6, "ns": 9}

@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fileindex.base.thresholds import Thresholds, use_thresholds
 from lsm.schema import pieces
 from lsm.schema.pieces import in_pieces
 from lsm.write import table_write
+from paimon_base.thresholds import Thresholds, use_thresholds
 from pyspark_paimon import Table
 
 _TEXTS = st.lists(st.one_of(st.none(), st.sampled_from(["", "a", "b" * 50, "c" * 400])), max_size=40)

@@ -8,13 +8,13 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 
-from fileindex.base.column_type import Kind
 from fileindex.predicate.projection import UNKNOWN, Projection
 from fileindex.predicate.tree import FALSE, And, ColumnRef, Compare, IsNull, Op, Or
 from lsm.schema.evolution import SchemaMapping, can_cast, is_same, to_read_schema
 from manifest.io.errors import UnsupportedTable
 from manifest.types.cast_rules import keeps_order
 from manifest.types.data_type import DataField, DataType
+from sparkexpr.values.column_type import Kind
 
 INT, BIGINT, STRING = DataType(Kind.INT), DataType(Kind.BIGINT), DataType(Kind.VARCHAR, length=2**31 - 1)
 DOUBLE, FLOAT, DATE = DataType(Kind.DOUBLE), DataType(Kind.FLOAT), DataType(Kind.DATE)

@@ -23,7 +23,7 @@ import atexit, gc, glob, os, sys
 import pyarrow as pa
 from lsm.write.table_write import TableWrite
 from manifest.commit.file_store_commit import FileStoreCommit
-from fileindex.base.thresholds import Thresholds, use_thresholds
+from paimon_base.thresholds import Thresholds, use_thresholds
 from manifest.store import FileStore
 
 def exit_normally():

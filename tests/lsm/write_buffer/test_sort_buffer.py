@@ -11,7 +11,6 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from fileindex.base.errors import PaimonError
 from lsm.data_files.spill import SpillDirectory, SpillFile, SpillSpace
 from lsm.keys.sort import Sorted, SortKey
 from lsm.merge.function import Deduplicate, merge_function_for
@@ -20,6 +19,7 @@ from lsm.write_buffer.source import BufferedRows, Source
 from manifest.io.errors import OutOfDisk, OutOfMemory, StorageError
 from manifest.schema.table_schema import TableSchema
 from manifest.types.ddl import parse_ddl
+from paimon_base.errors import PaimonError
 
 
 @dataclass(frozen=True)

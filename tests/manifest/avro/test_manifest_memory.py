@@ -28,7 +28,7 @@ CHILD = """
 import resource, sys
 from pathlib import Path
 import pyarrow.dataset, pyarrow.orc, pyarrow.parquet
-from fileindex.base.errors import CorruptFile
+from paimon_base.errors import CorruptFile
 from manifest.avro.container import read_container
 
 data = Path(sys.argv[1]).read_bytes()

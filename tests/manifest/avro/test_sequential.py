@@ -8,11 +8,11 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fileindex.base.thresholds import use_thresholds
 from manifest.avro.columnar import RecordColumns, decode_columns
 from manifest.avro.container import encode_records
 from manifest.avro.schemas import MANIFEST_ENTRY, layout, prepare_schema
 from manifest.avro.sequential import decode_few
+from paimon_base.thresholds import use_thresholds
 
 LONG = st.integers(-(2**63), 2**63 - 1)
 COUNTS = st.none() | st.lists(st.none() | LONG, max_size=4)

@@ -4,13 +4,13 @@ import json
 
 import pytest
 
-from fileindex.base.errors import InvalidArgument
 from manifest.commit.file_store_commit import FileStoreCommit
 from manifest.commit.runs import committed_before
 from manifest.io.errors import CommitConflict, CommitGaveUp, CommitReplayed
 from manifest.schema.change import ChangeOptions
 from manifest.snapshot.manager import SnapshotManager
 from manifest.snapshot.snapshot import BATCH_IDENTIFIER, CommitKind, ReadState
+from paimon_base.errors import InvalidArgument
 from tests.manifest.commit_kit import (
     EMPTY,
     check_table,

@@ -7,9 +7,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fileindex.base.column_type import BINARIES, FLOATS, STRINGS, TIMESTAMPS, Kind
-from fileindex.base.errors import CorruptFile
-from fileindex.base.float_order import spark_order_key
 from fileindex.predicate.tree import And, ColumnRef, Compare, In, IsNull, Op, Or, StartsWith, negate
 from manifest.avro.columnar import Spans, optional_longs
 from manifest.avro.container import blocks_of, encode_records, read_container, write_avro
@@ -21,6 +18,9 @@ from manifest.row.binary_row import EMPTY_ROW, decode_row, encode_row
 from manifest.row.columns import RowColumns
 from manifest.stats.column_stats import ColumnBounds, SimpleStats, decode_bounds, may_match
 from manifest.types.data_type import DataType
+from paimon_base.errors import CorruptFile
+from sparkexpr.values.column_type import BINARIES, FLOATS, STRINGS, TIMESTAMPS, Kind
+from sparkexpr.values.float_order import spark_order_key
 from tests.odd_bytes import odd_bytes, odd_texts
 
 TYPES = (

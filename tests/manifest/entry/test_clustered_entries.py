@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fileindex.base.column_type import Kind
 from manifest.entry.columns import EntryColumns
 from manifest.entry.data_file import DataFileMeta, FileKind, ManifestEntry
 from manifest.entry.manifest_file import cluster
 from manifest.row.binary_row import decode_row, encode_row
 from manifest.stats.column_stats import PartitionType
 from manifest.types.data_type import DataType
+from sparkexpr.values.column_type import Kind
 
 INT, TEXT = DataType(Kind.INT), DataType(Kind.VARCHAR, length=20)
 PART = PartitionType(("p",), (INT,))

@@ -16,8 +16,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fileindex.base.errors import CorruptFile, UnsupportedOption
-from fileindex.base.thresholds import Thresholds
 from manifest.avro import container as avro
 from manifest.avro.codecs import codec_name
 from manifest.avro.container import blocks_of, encode_records, read_container, write_avro
@@ -32,6 +30,8 @@ from manifest.io.errors import UnsupportedTable
 from manifest.io.file_cache import FileCache
 from manifest.row.binary_row import encode_row
 from manifest.stats.column_stats import SimpleStats
+from paimon_base.errors import CorruptFile, UnsupportedOption
+from paimon_base.thresholds import Thresholds
 from tests.manifest.commit_kit import make_table, outcome
 
 BYTES = st.binary(max_size=40)

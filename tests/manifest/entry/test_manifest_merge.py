@@ -6,12 +6,12 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from fileindex.base.column_type import Kind
 from fileindex.predicate.tree import ColumnRef, Compare, IsNull, Op
 from manifest.entry.columns import EntryColumns
 from manifest.entry.data_file import DataFileMeta, FileKind, ManifestEntry
 from manifest.entry.live import EntryFilter, live, merge
 from manifest.entry.manifest_merge import MergePolicy, merge_manifests
+from sparkexpr.values.column_type import Kind
 from tests.manifest.commit_kit import EMPTY, check_table, committer, data_file, live_model, make_table, message
 
 PARTS = ["a", "b", None, ""]

@@ -11,7 +11,6 @@ from datetime import datetime
 
 import pytest
 
-from fileindex.base.errors import CorruptFile
 from manifest.entry.live import live
 from manifest.expire.branches import create_branch, delete_branch, fast_forward, rename_branch
 from manifest.expire.holders import holders_of
@@ -25,6 +24,7 @@ from manifest.io.errors import SnapshotExpired, SnapshotNotFound, StorageError, 
 from manifest.io.file_io import LocalFileIO
 from manifest.io.wrapped import WrappedFileIO
 from manifest.store import FileStore
+from paimon_base.errors import CorruptFile
 from tests.manifest.commit_kit import check_table, committer, data_file, live_names, make_table, message
 
 ALWAYS = 2**62

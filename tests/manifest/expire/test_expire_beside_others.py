@@ -9,10 +9,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from fileindex.base.errors import CorruptFile, InvalidArgument
 from manifest.entry.live import live
 from manifest.io.errors import CommitConflict, SnapshotNotFound, TableExists
 from manifest.io.file_io import LocalFileIO
+from paimon_base.errors import CorruptFile, InvalidArgument
 from pyspark_paimon import Table
 from tests.build import ids, keyed
 

@@ -17,7 +17,6 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 import manifest.io.posix
-from fileindex.base.errors import CorruptFile, InvalidArgument
 from lsm.scan.planner import ScanPlanner
 from manifest.expire.branches import create_branch, delete_branch, fast_forward
 from manifest.expire.orphans import branches_of, list_orphans, remove_orphans
@@ -34,6 +33,7 @@ from manifest.snapshot.pending_history import PendingHistory
 from manifest.snapshot.snapshot import ReadState, Tag
 from manifest.storage.resolve import file_io_for
 from manifest.store import FileStore
+from paimon_base.errors import CorruptFile, InvalidArgument
 from tests.build import keyed
 from tests.examples import some
 from tests.manifest.commit_kit import check_table, committer, data_file, live_names, make_table, message

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from fileindex.base.errors import CorruptFile, InvalidArgument, UnsupportedOption
 from manifest.expire.dry_run import DryRunFileIO
 from manifest.io import posix
 from manifest.io.errors import FileMissing, FileReplaced, FileTaken, OutOfDisk, StorageDenied, StorageError, UnsafeFileIO
@@ -16,6 +15,7 @@ from manifest.io.file_io import FileIO, LocalFileIO
 from manifest.io.output_file import OutputFile
 from manifest.io.wrapped import WrappedFileIO
 from manifest.storage.resolve import file_io_for
+from paimon_base.errors import CorruptFile, InvalidArgument, UnsupportedOption
 
 IO = LocalFileIO()
 

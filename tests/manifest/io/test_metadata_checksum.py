@@ -9,8 +9,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from fileindex.base.errors import CorruptFile
 from manifest.io.checksum import verify_checksum, with_checksum
+from paimon_base.errors import CorruptFile
 from pyspark_paimon import Table
 
 

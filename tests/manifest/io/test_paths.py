@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fileindex.base.column_type import ColumnType, Kind
-from fileindex.base.errors import UnsupportedType
 from manifest.io.paths import FileNames, TablePaths, escape, java_float_text, local_form, parse_number, partition_text
+from paimon_base.errors import UnsupportedType
+from sparkexpr.values.column_type import ColumnType, Kind
 
 STRING, DATE = ColumnType(Kind.VARCHAR), ColumnType(Kind.DATE)
 

@@ -6,9 +6,9 @@ import pickle
 
 import pytest
 
-from fileindex.base.errors import InvalidArgument, UnsupportedOption
 from manifest.jdbc.options import JdbcOptions
 from manifest.jdbc.rows import CatalogRows
+from paimon_base.errors import InvalidArgument, UnsupportedOption
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from fileindex.base.errors import PaimonError, UnsupportedOption
 from manifest.options.core_options import CoreOptions
 from manifest.options.former_keys import PRESENT_KEYS
 from manifest.options.known_keys import BY_CALL, BY_KEY, CORE, HONOURED, KNOWN, REFUSED, REFUSED_PREFIXES, ROWS_OF_STREAMS
@@ -17,6 +16,7 @@ from manifest.options.support import check_alter, check_call, check_settable, ch
 from manifest.options.without_effect import WITHOUT_EFFECT
 from manifest.schema.table_kind import KeyValueTable
 from manifest.storage.storage_options import STORE_PREFIXES
+from paimon_base.errors import PaimonError, UnsupportedOption
 from tests.manifest.options.paimon_keys import FORMER_PAIRS, PAIMON_KEYS
 
 ROOT = Path(__file__).parents[3]
@@ -31,7 +31,11 @@ CLASSES = {
     "parquet, without effect": set(PARQUET_WITHOUT_EFFECT),
 }
 TABLES = {"known_keys.py", "without_effect.py", "core_options.py", "former_keys.py"}
-SOURCES = {path: path.read_text() for room in ("fileindex", "manifest", "lsm", "pyspark_paimon") for path in (ROOT / room).rglob("*.py")}
+SOURCES = {
+    path: path.read_text()
+    for room in ("sparkexpr", "paimon_base", "fileindex", "manifest", "lsm", "pyspark_paimon")
+    for path in (ROOT / room).rglob("*.py")
+}
 USERS = "\n".join(text for path, text in SOURCES.items() if path.name not in TABLES)
 CORE_SOURCE = (ROOT / "manifest/options/core_options.py").read_text()
 

@@ -13,10 +13,10 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from fileindex.base.errors import InvalidArgument, UnsupportedOption
 from manifest.rest.dlf import DlfKeys, DlfOptions, DlfSigner, Signed, default_headers, openapi_headers
 from manifest.rest.errors import NotAuthorized
 from manifest.rest.options import RestOptions
+from paimon_base.errors import InvalidArgument, UnsupportedOption
 from pyspark_paimon import Catalog
 from tests.catalogs.server import CatalogServer
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from fileindex.base.errors import InvalidArgument, UnsupportedOption
 from manifest.rest.options import RestOptions, of_stores
+from paimon_base.errors import InvalidArgument, UnsupportedOption
 
 GIVEN = {"metastore": "rest", "uri": "https://catalog.example.com/base/", "warehouse": "w", "token.provider": "bear", "token": "s3cr3t"}
 

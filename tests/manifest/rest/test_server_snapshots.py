@@ -8,13 +8,13 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from fileindex.base.errors import UnsupportedOption
 from manifest.io.errors import CatalogRefused, StorageError
 from manifest.rest import client as client_module
 from manifest.rest.api import server_changes
 from manifest.rest.errors import NotPermitted
 from manifest.rest.server_snapshots import ServerSnapshots
 from manifest.schema.change import MoveColumn
+from paimon_base.errors import UnsupportedOption
 from pyspark_paimon import Catalog
 from pyspark_paimon.request.state import Snapshots
 from tests.catalogs.server import CatalogServer

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fileindex.base.column_type import Plain
-from fileindex.base.errors import UnsupportedType
 from manifest.row.binary_row import EMPTY_ROW, decode_fields, decode_row, encode_row, header_size
 from manifest.types.data_type import DataType
+from paimon_base.errors import UnsupportedType
+from sparkexpr.values.column_type import Plain
 from tests.odd_bytes import odd_bytes, odd_texts
 
 VALUES: dict[str, st.SearchStrategy[Plain]] = {

@@ -12,7 +12,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fileindex.base.errors import CorruptFile, UnsupportedOption
 from manifest.io.errors import InvalidSchema, SchemaMismatch, TableExists, TableNotFound, UnsupportedTable
 from manifest.io.file_io import LocalFileIO
 from manifest.io.wrapped import WrappedFileIO
@@ -24,6 +23,7 @@ from manifest.schema.manager import SchemaManager
 from manifest.schema.table_kind import AppendTable, KeyValueTable
 from manifest.schema.table_schema import TableSchema
 from manifest.schema.validation import build_schema
+from paimon_base.errors import CorruptFile, UnsupportedOption
 
 GOLDEN = Path(__file__).parents[2] / "golden"
 DDL = "day INT, id BIGINT, name STRING, price DECIMAL(10, 2), attrs MAP<STRING, INT>"

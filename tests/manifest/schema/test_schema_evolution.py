@@ -9,7 +9,6 @@ from dataclasses import replace
 import pytest
 from pydantic import TypeAdapter
 
-from fileindex.base.errors import UnknownColumn, UnsupportedOption
 from manifest.io.errors import InvalidSchema
 from manifest.io.file_io import LocalFileIO
 from manifest.schema.change import (
@@ -29,6 +28,7 @@ from manifest.schema.evolution import evolve, options_naming, rename_in_options
 from manifest.schema.manager import SchemaManager
 from manifest.schema.table_schema import TableSchema
 from manifest.schema.validation import build_schema
+from paimon_base.errors import UnknownColumn, UnsupportedOption
 
 NESTED = "id BIGINT, day DATE, qty INT, who ROW<name STRING, age INT>, tags ARRAY<ROW<k STRING>>, attrs MAP<STRING, INT>"
 

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from fileindex.base.errors import CorruptFile, InvalidArgument
 from manifest.io.errors import SnapshotExpired, SnapshotNotFound
 from manifest.io.wrapped import WrappedFileIO
 from manifest.snapshot.snapshot import Snapshot
 from manifest.store import FileStore
+from paimon_base.errors import CorruptFile, InvalidArgument
 from tests.manifest.commit_kit import committer, data_file, make_table, message, outcome, set_watermark
 
 

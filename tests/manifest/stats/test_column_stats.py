@@ -12,10 +12,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fileindex.base.column_type import BINARIES, FLOATS, ColumnType, Kind
-from fileindex.base.errors import UnsupportedOption
-from fileindex.base.float_order import total_order_key
-from fileindex.base.thresholds import use_thresholds
 from fileindex.predicate.evaluate_rows import mask
 from fileindex.predicate.tree import ColumnRef, Compare, In, IsNull, Op, Predicate, StartsWith, all_of, any_of, negate
 from lsm.parquet.write.writer import ParquetFileWriter
@@ -25,6 +21,10 @@ from manifest.options.parquet_options import Keep, StatsMode, truncate_up
 from manifest.stats.collector import StatsCollector
 from manifest.stats.column_stats import ColumnBounds, PartitionType, SimpleStats, decode_bounds, may_match
 from manifest.types.data_type import DataType, from_arrow
+from paimon_base.errors import UnsupportedOption
+from paimon_base.thresholds import use_thresholds
+from sparkexpr.values.column_type import BINARIES, FLOATS, ColumnType, Kind
+from sparkexpr.values.float_order import total_order_key
 from tests.examples import some
 from tests.fileindex.index_models import ATOMIC_TYPES, arrow_column, columns, type_name
 

@@ -11,8 +11,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from fileindex.base.column_type import FLOATS, TIMESTAMPS, Plain
-from fileindex.base.plain_value import to_scalar
 from lsm.parquet.write.writer import ParquetFileWriter
 from manifest.entry.data_file import ManifestEntry
 from manifest.io.file_io import LocalFileIO
@@ -20,6 +18,8 @@ from manifest.stats.collector import StatsCollector
 from manifest.stats.column_stats import SimpleStats, decode_bounds
 from manifest.store import FileStore
 from manifest.types.data_type import DataField, DataType
+from sparkexpr.values.column_type import FLOATS, TIMESTAMPS, Plain
+from sparkexpr.values.plain_value import to_scalar
 from tests.golden_rows import GOLDEN, to_golden
 
 TABLES = sorted(path.parent.name for path in GOLDEN.glob("*/table"))

@@ -10,8 +10,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fileindex.base.column_type import Kind
-from fileindex.base.errors import CorruptFile
 from manifest.expire.orphans import list_orphans
 from manifest.expire.rollback import rollback_to
 from manifest.expire.snapshots import expire_snapshots
@@ -21,6 +19,8 @@ from manifest.snapshot.commit_info import OPERATION
 from manifest.snapshot.snapshot import CommitKind
 from manifest.stats.table_stats import EXACT, MAX_TEXT, ColumnStatistics, Statistics, parse_value, value_text
 from manifest.types.data_type import DataType
+from paimon_base.errors import CorruptFile
+from sparkexpr.values.column_type import Kind
 from tests.manifest.commit_kit import committer, data_file, make_table, message
 
 SPELLED_BY_THE_ENGINE = [

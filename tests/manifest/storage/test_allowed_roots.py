@@ -5,11 +5,11 @@ import pickle
 import pyarrow as pa
 import pytest
 
-from fileindex.base.errors import InvalidArgument
 from manifest.io.errors import PathNotAllowed
 from manifest.io.file_io import FileIO, LocalFileIO
 from manifest.storage.allowed_roots import ROOTS, ROOTS_FILE, AllowedRoots, GuardedFileIO, allowed_roots, guard_file_io
 from manifest.storage.resolve import file_io_for
+from paimon_base.errors import InvalidArgument
 
 
 @pytest.fixture

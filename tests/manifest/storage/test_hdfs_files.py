@@ -14,7 +14,6 @@ from types import SimpleNamespace
 
 import pytest
 
-from fileindex.base.errors import CorruptFile, InvalidArgument, UnsupportedOption
 from manifest.io.errors import FileMissing, FileTaken, OutOfDisk, StorageDenied, StorageError
 from manifest.io.posix import temporary_name
 from manifest.storage import hdfs
@@ -23,6 +22,7 @@ from manifest.storage.hdfs_cluster import HdfsCluster, _Failure
 from manifest.storage.resolve import file_io_for
 from manifest.storage.schemes import object_place
 from manifest.storage.storage_options import StorageOptions
+from paimon_base.errors import CorruptFile, InvalidArgument, UnsupportedOption
 from tests.stores.cut_proxy import CutProxy
 
 on_cluster = [pytest.mark.long, pytest.mark.timeout(300)]

@@ -7,7 +7,6 @@ import uuid
 
 import pytest
 
-from fileindex.base.errors import InvalidArgument
 from manifest.expire.branches import create_branch
 from manifest.expire.tags import replace_tag
 from manifest.io.errors import CommitConflict, CredentialsRefused, FileMissing, StorageDenied, StorageError, TableExists, UnsafeFileIO
@@ -22,6 +21,7 @@ from manifest.storage.resolve import file_io_for
 from manifest.storage.schemes import object_place
 from manifest.storage.storage_options import StorageOptions
 from manifest.store import FileStore
+from paimon_base.errors import InvalidArgument
 from tests.manifest.commit_kit import committer, data_file, live_names, message
 from tests.stores.fault_proxy import BUSY, DROP, EXPIRED, LOSE, TRUNCATE, UNCONDITIONAL
 from tests.stores.s3_server import BUCKET

@@ -7,12 +7,12 @@ import tracemalloc
 
 import pytest
 
-from fileindex.base.errors import CorruptFile, UnsupportedOption
 from manifest.io.errors import FileMissing, FileTaken
 from manifest.storage.bucket import PART_BYTES
 from manifest.storage.object_store import ObjectStoreFileIO
 from manifest.storage.ranges import ObjectRanges
 from manifest.storage.storage_options import StorageOptions
+from paimon_base.errors import CorruptFile, UnsupportedOption
 
 
 @pytest.fixture

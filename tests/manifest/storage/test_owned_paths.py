@@ -11,7 +11,6 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from fileindex.base.errors import PaimonError
 from manifest.entry.data_file import DataFileMeta, ManifestEntry
 from manifest.expire.delete_files import delete_files, delete_metadata
 from manifest.expire.orphans import Reachable, list_orphans
@@ -21,6 +20,7 @@ from manifest.options.core_options import CoreOptions
 from manifest.storage.allowed_roots import ROOTS, GuardedFileIO
 from manifest.storage.owned_paths import OwnedRoots, restrict_to_owned, without_owner
 from manifest.store import FileStore
+from paimon_base.errors import PaimonError
 from pyspark_paimon import Table
 from tests.iceberg_files import latest_metadata
 from tests.manifest.storage.test_allowed_roots import WAYS

@@ -4,11 +4,11 @@ import pickle
 
 import pytest
 
-from fileindex.base.errors import InvalidArgument, UnsupportedOption
 from manifest.storage.bucket import open_bucket
 from manifest.storage.resolve import file_io_for
 from manifest.storage.schemes import FAMILIES, StoreFamily, object_place
 from manifest.storage.storage_options import StorageOptions, canonical
+from paimon_base.errors import InvalidArgument, UnsupportedOption
 from tests.children import run_python
 
 KEY, SECRET, TOKEN = "AKIA-who-it-is", "s3cr3t/of+him==", "tok-of-the-session"

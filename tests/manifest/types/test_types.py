@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fileindex.base.column_type import Kind
-from fileindex.base.errors import UnsupportedType
 from manifest.io.errors import InvalidSchema
 from manifest.types.data_type import MAX_LENGTH, DataField, DataType, arrow_schema, from_arrow, highest_id, number_fields
 from manifest.types.ddl import parse_ddl, parse_table_ddl
+from paimon_base.errors import UnsupportedType
+from sparkexpr.values.column_type import Kind
 
 CANONICAL = {
     "CHAR(3)": pa.string(),

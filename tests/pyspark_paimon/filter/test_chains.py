@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fileindex.base.errors import InvalidFilter
+from paimon_base.errors import InvalidFilter
 from pyspark_paimon.filter import from_sql
 from pyspark_paimon.filter.from_sql import sql_condition
 

@@ -13,15 +13,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fileindex.base.column_type import ColumnType, Kind
-from fileindex.base.errors import FilterFailed, InvalidFilter, UnknownColumn
-from fileindex.base.time_zone import time_zone
 from fileindex.predicate.evaluate_rows import mask
 from fileindex.predicate.json import from_json, to_json
 from fileindex.predicate.tree import TRUE, And, ColumnRef, Compare, ComputedPredicate, In, Op, StartsWith
 from manifest.schema.validation import build_schema
+from paimon_base.errors import FilterFailed, InvalidFilter, UnknownColumn
 from pyspark_paimon import Table
 from pyspark_paimon.filter.parse import bind_filter, parse_filter
+from sparkexpr.values.column_type import ColumnType, Kind
+from sparkexpr.values.time_zone import time_zone
 from tests.computed_filters import FAILING, REFUSED, SAFE, TABLE, TYPES, pairs_of_columns
 
 BATCH = TABLE.combine_chunks().to_batches()[0]

@@ -12,10 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fileindex.base.column_type import ColumnType, Kind
-from fileindex.base.errors import InvalidFilter
 from fileindex.predicate.evaluate_rows import mask
 from fileindex.predicate.tree import ColumnRef, Op
+from paimon_base.errors import InvalidFilter
 from pyspark_paimon.filter.ast import (
     And,
     Casting,
@@ -37,6 +36,7 @@ from pyspark_paimon.filter.ast import (
 from pyspark_paimon.filter.bind import bind
 from pyspark_paimon.filter.conditions import combine, condition_of, terms_of
 from pyspark_paimon.filter.from_arrow import arrow_condition, arrow_term
+from sparkexpr.values.column_type import ColumnType, Kind
 from tests.examples import some
 
 TYPES = {"k": ColumnType(Kind.INT), "x": ColumnType(Kind.DOUBLE), "s": ColumnType(Kind.VARCHAR, length=99), "b": ColumnType(Kind.BOOLEAN)}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from fileindex.expression.functions import FUNCTION_RULES
+from sparkexpr.expression.functions import FUNCTION_RULES
 
 PAGE = Path(__file__).parents[3] / "docs" / "reference" / "expressions.md"
 

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from fileindex.base.column_type import ColumnType, Kind
-from fileindex.base.errors import InvalidFilter
 from fileindex.predicate.json import to_json
 from manifest.schema.validation import build_schema
+from paimon_base.errors import InvalidFilter
 from pyspark_paimon.filter.parse import bind_filter, parse_filter
+from sparkexpr.values.column_type import ColumnType, Kind
 
 ROOT = Path(__file__).parents[3]
 STRING = ColumnType(Kind.VARCHAR, length=2**31 - 1)

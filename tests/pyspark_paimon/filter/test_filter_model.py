@@ -13,10 +13,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fileindex.base.column_type import ColumnType, Kind
 from fileindex.predicate.evaluate_rows import mask
 from fileindex.predicate.json import from_json, to_json
 from pyspark_paimon.filter.parse import bind_filter, parse_filter
+from sparkexpr.values.column_type import ColumnType, Kind
 from tests.examples import some
 
 TYPES = {

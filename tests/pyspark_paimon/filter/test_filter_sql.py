@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from fileindex.base.column_type import ColumnType, Kind
-from fileindex.base.errors import InvalidFilter, UnknownColumn
 from fileindex.predicate.tree import FALSE, TRUE, And, ColumnRef, Compare, In, IsNull, Op, Or, StartsWith, leaves
+from paimon_base.errors import InvalidFilter, UnknownColumn
 from pyspark_paimon.filter.parse import bind_filter, parse_filter
+from sparkexpr.values.column_type import ColumnType, Kind
 
 STRING = ColumnType(Kind.VARCHAR, length=2**31 - 1)
 TYPES = {

@@ -15,12 +15,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fileindex.base.column_type import ColumnType, Kind
-from fileindex.base.time_zone import instant_of, session_zone, wall_of, zone_named
 from fileindex.predicate.evaluate_rows import mask
 from fileindex.predicate.json import from_json, to_json
 from pyspark_paimon import InvalidArgument, InvalidFilter, Table, time_zone
 from pyspark_paimon.filter.parse import bind_filter
+from sparkexpr.values.column_type import ColumnType, Kind
+from sparkexpr.values.time_zone import instant_of, session_zone, wall_of, zone_named
 from tests.build import ids
 
 ZONES = [

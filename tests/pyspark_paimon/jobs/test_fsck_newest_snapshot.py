@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from fileindex.base.errors import CorruptFile
+from paimon_base.errors import CorruptFile
 from pyspark_paimon import Table
 from tests.build import keyed
 from tests.pyspark_paimon.fsck_kit import Surgeon

@@ -10,9 +10,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from fileindex.base.errors import InvalidArgument
 from manifest.fsck.problem import RepairKind as R
 from manifest.io import failpoints
+from paimon_base.errors import InvalidArgument
 from pyspark_paimon import Table
 from pyspark_paimon.request.state_results import FsckResult
 from tests.pyspark_paimon.fsck_kit import Case, Copies, Surgeon, gone

@@ -11,11 +11,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from fileindex.base.errors import CorruptFile
 from manifest.entry.data_file import FileKind
 from manifest.fsck.problem import ProblemKind as K
 from manifest.row.binary_row import encode_row
 from manifest.stats.column_stats import SimpleStats
+from paimon_base.errors import CorruptFile
 from pyspark_paimon import Table
 from tests.damage import damaged, footer_span
 from tests.pyspark_paimon.fsck_kit import Case, Damage, Surgeon, check, cut, flip
@@ -159,10 +159,10 @@ def test_a_table_of_every_type_with_extreme_values_is_clean(create) -> None:
 
 
 def test_order_is_seen_across_batches() -> None:
-    from fileindex.base.column_type import Kind
     from lsm.fsck.data_file import KeyOrder
     from manifest.stats.column_stats import PartitionType
     from manifest.types.data_type import DataType
+    from sparkexpr.values.column_type import Kind
 
     def seen(*batches: list[str | None]) -> tuple[int | None, int | None]:
         order = KeyOrder(["k"], PartitionType(("k",), (DataType(Kind.VARCHAR),)))

@@ -9,8 +9,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from fileindex.base.errors import UnsupportedOption
 from manifest.store import FileStore
+from paimon_base.errors import UnsupportedOption
 from pyspark_paimon import CommitConflict, Table
 from tests.examples import some
 

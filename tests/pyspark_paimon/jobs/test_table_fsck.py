@@ -16,9 +16,9 @@ import test_fsck_rows
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from fileindex.base.errors import InvalidArgument, PaimonError
 from manifest.fsck.problem import ADVICE, Problem, ProblemKind
 from manifest.io.file_io import LocalFileIO
+from paimon_base.errors import InvalidArgument, PaimonError
 from pyspark_paimon import Table
 from pyspark_paimon.cli import main
 from pyspark_paimon.local.backend import LocalBackend

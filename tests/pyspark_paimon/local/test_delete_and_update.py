@@ -14,11 +14,11 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from fileindex.base.errors import InvalidArgument, UnknownColumn
 from manifest.entry.index_manifest import DELETION_VECTORS
 from manifest.io.errors import CommitConflict, SchemaMismatch, UnmergeableRows
 from manifest.snapshot.snapshot import CommitKind
 from manifest.store import FileStore
+from paimon_base.errors import InvalidArgument, UnknownColumn
 from pyspark_paimon import Table
 from tests.build import keyed
 from tests.examples import some

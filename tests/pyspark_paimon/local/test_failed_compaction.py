@@ -8,13 +8,13 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from fileindex.base.errors import CorruptFile
 from lsm.compaction import small_files, task
 from lsm.compaction.changelog import ChangelogWriter
 from lsm.compaction.manager import MergeTreeCompactManager
 from lsm.data_files.rolling import RollingFileWriter
 from manifest.io.errors import EncodeFailed, OutOfMemory, UnmergeableRows
 from manifest.store import FileStore
+from paimon_base.errors import CorruptFile
 from pyspark_paimon import Table
 
 EAGER = {"bucket": "1", "num-sorted-run.compaction-trigger": "2"}

@@ -20,7 +20,7 @@ CHILD = dedent("""
     from manifest.io.file_io import LocalFileIO
     from pyspark_paimon import Table
     from pyspark_paimon.local.backend import LocalBackend
-    from fileindex.base.errors import PaimonError
+    from paimon_base.errors import PaimonError
 
     ROWS = 60_000
     full = False

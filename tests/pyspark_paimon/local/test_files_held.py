@@ -12,7 +12,6 @@ import pyarrow as pa
 import pytest
 
 import manifest.io.file_io
-from fileindex.base.errors import CorruptFile
 from manifest.avro.container import read_container
 from manifest.entry.cache import entries_weight, nothing_held
 from manifest.entry.columns import EntryColumns
@@ -20,6 +19,7 @@ from manifest.io.file_cache import SETTING, SHARED
 from manifest.io.file_io import LocalFileIO
 from manifest.io.wrapped import WrappedFileIO
 from manifest.store import FileStore
+from paimon_base.errors import CorruptFile
 from pyspark_paimon import Table
 from pyspark_paimon.local.backend import LocalBackend
 from pyspark_paimon.request.state import Snapshots

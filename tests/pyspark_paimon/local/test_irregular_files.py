@@ -14,9 +14,9 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from fileindex.base.errors import PaimonError
 from manifest.io.errors import NotARegularFile
 from manifest.io.file_io import LocalFileIO
+from paimon_base.errors import PaimonError
 from pyspark_paimon import Table
 
 SECONDS = 20

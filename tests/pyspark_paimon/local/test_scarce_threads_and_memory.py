@@ -14,11 +14,11 @@ from pyarrow import orc
 
 import lsm.read.row_group
 import manifest.avro.container
-from fileindex.base.errors import CorruptFile
 from lsm.parquet.reader import decoding
 from manifest.io.errors import OutOfMemory, OutOfThreads, StorageError
 from manifest.io.threads import WorkerPool, map_in_threads, start_one, start_some
 from manifest.storage.parallel import run_parallel
+from paimon_base.errors import CorruptFile
 from pyspark_paimon import Table
 from pyspark_paimon.scheduling.thread_pool import interleave
 

@@ -13,10 +13,10 @@ import pytest
 
 import pyspark_paimon.operations
 import pyspark_paimon.request
-from fileindex.base.errors import InvalidArgument
-from fileindex.base.thresholds import use_thresholds
 from fileindex.predicate.tree import ColumnRef, Compare, Op
 from manifest.fsck.problem import Origin
+from paimon_base.errors import InvalidArgument
+from paimon_base.thresholds import use_thresholds
 from pyspark_paimon import Table
 from pyspark_paimon.local.backend import LocalBackend
 from pyspark_paimon.operations.alter import AlterSchema

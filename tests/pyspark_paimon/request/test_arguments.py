@@ -11,7 +11,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from fileindex.base.errors import InvalidArgument, PaimonError
+from paimon_base.errors import InvalidArgument, PaimonError
 from pyspark_paimon import Catalog, Table
 from pyspark_paimon.request.validate import check_arguments
 

@@ -18,8 +18,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from fileindex.base.thresholds import use_thresholds
 from manifest.types.ddl import parse_ddl
+from paimon_base.thresholds import use_thresholds
 from pyspark_paimon import InvalidArgument, NullInKey, SchemaMismatch, Table
 from pyspark_paimon.request import cast_rows
 from pyspark_paimon.request.cast_rows import cast_column

@@ -19,19 +19,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fileindex.base.errors import InvalidArgument, PaimonError
-from fileindex.base.plain_value import to_scalar
 from lsm.python_values.columns import python_column
 from lsm.python_values.convert import InvalidValue, python_array
 from lsm.schema.conform_input import conform
 from manifest.io.errors import SchemaMismatch
 from manifest.schema.validation import build_schema
+from paimon_base.errors import InvalidArgument, PaimonError
 from pyspark_paimon import Table
 from pyspark_paimon.request.assignments import Assignments
 from pyspark_paimon.request.inputs import rows_of
 from pyspark_paimon.request.keys import keys_of
 from pyspark_paimon.request.merge import Join, clause_of, sides_of
 from pyspark_paimon.request.partition_spec import spec_of, values_of
+from sparkexpr.values.plain_value import to_scalar
 from tests.build import ids
 
 DAY = dt.date(2024, 2, 29)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from fileindex.base.texts import count_text, list_text, size_text
+from paimon_base.texts import count_text, list_text, size_text
 from pyspark_paimon import FsckResult, Table, TableChangeResult, WriteResult
 from pyspark_paimon.request.message import Result
 from pyspark_paimon.request.results import MaintenanceResult, Removal

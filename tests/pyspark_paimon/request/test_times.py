@@ -7,9 +7,9 @@ from datetime import UTC, date, datetime, timedelta, timezone
 
 import pytest
 
-from fileindex.base.errors import InvalidArgument
-from fileindex.base.time_zone import time_zone
+from paimon_base.errors import InvalidArgument
 from pyspark_paimon.request.validate import cutoff_of, millis_of
+from sparkexpr.values.time_zone import time_zone
 
 
 def test_a_moment_is_the_same_however_it_is_said() -> None:

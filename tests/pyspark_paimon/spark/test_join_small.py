@@ -7,7 +7,7 @@ import pytest
 
 pytest.importorskip("pyspark")
 
-from fileindex.base.thresholds import use_thresholds  # as the next
+from paimon_base.thresholds import use_thresholds  # as the next
 from pyspark_paimon.spark.read.reader import join_small  # needs pyspark
 
 

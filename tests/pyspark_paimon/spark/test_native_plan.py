@@ -11,9 +11,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from fileindex.base.errors import CorruptFile, InvalidArgument
 from manifest.io.errors import SnapshotExpired
 from manifest.storage.allowed_roots import ROOTS
+from paimon_base.errors import CorruptFile, InvalidArgument
 from pyspark_paimon import Table
 from pyspark_paimon.jobs.excluded_files import check_excluded
 from pyspark_paimon.local.backend import LocalBackend

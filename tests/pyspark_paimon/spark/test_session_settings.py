@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fileindex.base.errors import UnsupportedOption
+from paimon_base.errors import UnsupportedOption
 from pyspark_paimon.spark.wire.session_settings import check_setting, paimon_settings
 
 PATH = "/warehouse/db.db/t"

@@ -10,7 +10,7 @@ import pickle
 import pyarrow as pa
 import pytest
 
-from fileindex.base.errors import InvalidArgument, PaimonError
+from paimon_base.errors import InvalidArgument, PaimonError
 from pyspark_paimon.request.state import SchemaOf
 from pyspark_paimon.spark.wire import rpc
 from pyspark_paimon.spark.wire.arrow_stream import decode_batches

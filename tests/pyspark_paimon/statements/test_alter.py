@@ -8,7 +8,7 @@ import pytest
 
 pytest.importorskip("pyspark", reason="pyspark is not installed")
 
-from fileindex.base.errors import PaimonError
+from paimon_base.errors import PaimonError
 from pyspark_paimon import Table
 from pyspark_paimon.statements.alter import alter_table
 from pyspark_paimon.statements.words import TokenCursor

@@ -15,7 +15,7 @@ import pytest
 
 pytest.importorskip("pyspark", reason="pyspark is not installed")
 
-from fileindex.base.errors import CorruptFile, InvalidArgument, PaimonError, UnknownColumn
+from paimon_base.errors import CorruptFile, InvalidArgument, PaimonError, UnknownColumn
 from pyspark_paimon import Table
 from tests.build import ids, tuples
 from tests.pyspark_paimon.statements.test_effects import InProcess, done

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fileindex.base.thresholds import use_thresholds
+from paimon_base.thresholds import use_thresholds
 from pyspark_paimon import Table
 from pyspark_paimon.statements.join_keys import TableScan, join_keys, prune_joins
 

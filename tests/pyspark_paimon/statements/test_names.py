@@ -9,7 +9,7 @@ import pytest
 
 pytest.importorskip("pyspark", reason="pyspark is not installed")
 
-from fileindex.base.errors import PaimonError
+from paimon_base.errors import PaimonError
 from pyspark_paimon.statements import names
 
 

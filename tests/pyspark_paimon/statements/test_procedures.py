@@ -11,7 +11,7 @@ import pytest
 
 pytest.importorskip("pyspark", reason="pyspark is not installed")
 
-from fileindex.base.errors import InvalidArgument
+from paimon_base.errors import InvalidArgument
 from pyspark_paimon import Catalog, Table, TableExists
 from pyspark_paimon.statements.procedures import OF_CATALOGS, PROCEDURES, UNSUPPORTED
 from pyspark_paimon.statements.run import sql

@@ -10,9 +10,9 @@ import pytest
 
 pytest.importorskip("pyspark", reason="pyspark is not installed")
 
-from fileindex.base.errors import InvalidArgument, PaimonError
 from manifest.io.errors import TableNotFound
 from manifest.schema.validation import build_schema
+from paimon_base.errors import InvalidArgument, PaimonError
 from pyspark_paimon import Catalog, Table, View
 from pyspark_paimon.statements.procedures import arguments_of
 from pyspark_paimon.statements.run import STATEMENTS, sql

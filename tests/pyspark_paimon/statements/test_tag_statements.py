@@ -9,8 +9,8 @@ import pytest
 
 pytest.importorskip("pyspark", reason="pyspark is not installed")
 
-from fileindex.base.errors import InvalidArgument
 from manifest.io.errors import SnapshotNotFound
+from paimon_base.errors import InvalidArgument
 from pyspark_paimon import Table
 from tests.pyspark_paimon.statements.test_effects import InProcess, done
 

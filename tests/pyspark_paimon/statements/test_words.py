@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from fileindex.base.column_type import ColumnType, Kind
 from pyspark_paimon import Catalog, InvalidArgument
 from pyspark_paimon.statements.names import KnownTables
 from pyspark_paimon.statements.queries import run_query
 from pyspark_paimon.statements.run import sql
 from pyspark_paimon.statements.words import TokenCursor
+from sparkexpr.values.column_type import ColumnType, Kind
 
 
 def test_names_literals_and_spans_are_read_as_they_stand() -> None:

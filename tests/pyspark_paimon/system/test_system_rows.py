@@ -3,8 +3,8 @@
 import pyarrow as pa
 import pytest
 
-from fileindex.base.errors import InvalidArgument
 from manifest.io.errors import SystemTableReadOnly
+from paimon_base.errors import InvalidArgument
 from pyspark_paimon import Table
 
 KINDS = [(1, 2, "+U"), (2, 2, "-D"), (3, 3, "-U"), (4, 3, "-D"), (5, 5, "+I")]

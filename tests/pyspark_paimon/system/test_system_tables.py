@@ -6,9 +6,9 @@ from datetime import timedelta
 import pyarrow as pa
 import pytest
 
-from fileindex.base.errors import InvalidArgument
 from manifest.io.errors import SystemTableReadOnly, TableNotFound, UnknownSystemTable
 from manifest.io.paths import SYSTEM_TABLES
+from paimon_base.errors import InvalidArgument
 from pyspark_paimon import Catalog, Table
 from pyspark_paimon.operations.create import CreateTable
 from pyspark_paimon.spark.driver.outcome import run_command

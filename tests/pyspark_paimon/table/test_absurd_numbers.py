@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from fileindex.base.errors import PaimonError
+from paimon_base.errors import PaimonError
 from pyspark_paimon import Table
 from tests.build import keyed
 from tests.examples import some

@@ -8,9 +8,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from fileindex.base.errors import InvalidArgument
 from manifest.io.errors import FileMissing, StorageDenied, StorageError
 from manifest.storage import faults
+from paimon_base.errors import InvalidArgument
 from pyspark_paimon import Catalog, Table
 from tests.build import cities
 from tests.stores.azure_server import ACCOUNT, CONTAINER, KEY

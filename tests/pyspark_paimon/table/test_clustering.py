@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from fileindex.base.errors import InvalidArgument, UnsupportedOption
+from paimon_base.errors import InvalidArgument, UnsupportedOption
 from pyspark_paimon import Table
 
 CLUSTERED = {"clustering.columns": "a", "clustering.incremental": "true", "num-sorted-run.compaction-trigger": "3"}

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from fileindex.base.errors import FilterFailed, InvalidArgument, InvalidFilter, UnknownColumn
+from paimon_base.errors import FilterFailed, InvalidArgument, InvalidFilter, UnknownColumn
 from pyspark_paimon import Table
 from tests.pyspark_paimon.table.test_nested_filters import KINDS, ROWS, SCHEMA, field, table
 

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from fileindex.base.errors import CorruptFile
+from paimon_base.errors import CorruptFile
 
 
 def renamed(data: bytes, old: bytes, new: bytes) -> bytes:

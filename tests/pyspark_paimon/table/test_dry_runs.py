@@ -12,11 +12,11 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from fileindex.base.errors import InvalidArgument
-from fileindex.base.log import TREE
 from manifest.expire.dry_run import DryRunFileIO
 from manifest.io.errors import SnapshotNotFound
 from manifest.io.file_io import LocalFileIO
+from paimon_base.errors import InvalidArgument
+from paimon_base.log import TREE
 from pyspark_paimon import Catalog, Table
 from pyspark_paimon.request.results import Removal
 

@@ -10,9 +10,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from fileindex.base.errors import UnsupportedOption
 from manifest.io.errors import UnsupportedTable
 from manifest.options.known_keys import REFUSED, REFUSED_PREFIXES, ROWS, ROWS_OF_STREAMS
+from paimon_base.errors import UnsupportedOption
 from pyspark_paimon import Table
 from tests.build import ids
 from tests.manifest.options.paimon_keys import PAIMON_KEYS, REFUSED_KEYS, refused_value

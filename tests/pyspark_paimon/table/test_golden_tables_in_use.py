@@ -10,10 +10,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from fileindex.base.column_type import FLOATS, Kind
 from fileindex.build.options import index_option, option_key
 from manifest.types.data_type import DataField
 from pyspark_paimon import Table, UnsupportedTable
+from sparkexpr.values.column_type import FLOATS, Kind
 from tests.golden_rows import expected_rows, golden_rows, to_golden
 from tests.interop.old_tables import READ_ONLY
 from tests.model.tables import INDEX_TYPES

@@ -14,10 +14,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fileindex.base.errors import OutOfRange
-from fileindex.base.thresholds import use_thresholds
 from manifest.io.errors import OutOfMemory
 from manifest.schema.validation import build_schema
+from paimon_base.errors import OutOfRange
+from paimon_base.thresholds import use_thresholds
 from pyspark_paimon.example import cities
 from pyspark_paimon.filter.scope import ColumnScope
 from pyspark_paimon.jobs.aggregates import Measures

@@ -12,10 +12,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from fileindex.base.errors import InvalidArgument
 from manifest.io.errors import PathNotAllowed, StorageError, TableExists
 from manifest.storage.session_options import refuse_server_credentials
 from manifest.storage.storage_options import StorageOptions
+from paimon_base.errors import InvalidArgument
 from pyspark_paimon import Catalog, Table
 from tests.build import cities
 from tests.doc_blocks import HDFS_PAGE, hdfs_texts, run_page, wrong_outputs

@@ -10,9 +10,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fileindex.base.column_type import BINARIES, Kind
-from fileindex.base.float_order import spark_order_key
-from fileindex.base.plain_value import from_scalar
 from fileindex.predicate.evaluate_rows import mask
 from fileindex.predicate.tree import ColumnRef, Compare, In, IsNull, Op, all_of, any_of, negate
 from lsm.aggregate.names import AGGREGATES
@@ -26,6 +23,9 @@ from pyspark_paimon.request.backend import ScanRequest
 from pyspark_paimon.request.plan_json import summaries_from_json, summaries_to_json
 from pyspark_paimon.request.state import Snapshots
 from pyspark_paimon.request.validate import text_columns
+from sparkexpr.values.column_type import BINARIES, Kind
+from sparkexpr.values.float_order import spark_order_key
+from sparkexpr.values.plain_value import from_scalar
 from tests.examples import some
 from tests.golden_rows import GOLDEN
 

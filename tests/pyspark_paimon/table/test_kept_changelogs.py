@@ -10,8 +10,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from fileindex.base.errors import UnsupportedOption
 from manifest.io.errors import SnapshotExpired
+from paimon_base.errors import UnsupportedOption
 from pyspark_paimon import Table
 
 GOLDEN = Path(__file__).parents[2] / "golden_changelogs"

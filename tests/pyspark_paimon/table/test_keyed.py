@@ -18,7 +18,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from fileindex.base.column_type import ColumnType, Kind
 from fileindex.predicate import evaluate_rows
 from fileindex.predicate.tree import ColumnRef, In
 from lsm.keys.key_set import KeySet
@@ -26,6 +25,7 @@ from lsm.read import data_file, keyed_read
 from manifest.io.errors import NullInKey
 from pyspark_paimon import InvalidArgument, SchemaMismatch, Table, UnknownColumn
 from pyspark_paimon.request.backend import ScanRequest
+from sparkexpr.values.column_type import ColumnType, Kind
 from tests.examples import some
 
 NUL_TEXTS = ["", "a", "a\0", "a\0\0", "b", "eight by", "eight by\0", "a longer text than that", "ä"]
@@ -263,7 +263,7 @@ def test_keys_travel_as_text():
 
 
 def test_values_of_every_kind_come_back_from_an_array_of_literals():
-    from fileindex.base.plain_value import literal_array, plain_array, plain_values
+    from sparkexpr.values.plain_value import literal_array, plain_array, plain_values
 
     cases = {
         ColumnType(Kind.DECIMAL, precision=38, scale=4): [10**37, -1, 0],

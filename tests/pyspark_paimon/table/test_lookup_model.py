@@ -14,8 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from fileindex.base.thresholds import Thresholds, use_thresholds
 from lsm.bucket.hash import bucket_ids
+from paimon_base.thresholds import Thresholds, use_thresholds
 from pyspark_paimon import InvalidArgument, Table
 from tests.examples import some
 from tests.pyspark_paimon.readers_beside_writer import look_up_beside, write_all

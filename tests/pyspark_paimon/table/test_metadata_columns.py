@@ -9,9 +9,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from fileindex.base.errors import InvalidArgument, UnknownColumn
-from fileindex.base.thresholds import Thresholds, use_thresholds
 from manifest.io.errors import UnsupportedTable
+from paimon_base.errors import InvalidArgument, UnknownColumn
+from paimon_base.thresholds import Thresholds, use_thresholds
 from pyspark_paimon import Table
 
 Create = Callable[..., Table]

@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 import pytest
 from typer.testing import CliRunner
 
-from fileindex.base.errors import PaimonError
+from paimon_base.errors import PaimonError
 from pyspark_paimon import Catalog, Table
 from pyspark_paimon.cli.app import app
 

@@ -8,7 +8,7 @@ import polars as pl
 import pyarrow.compute as pc
 import pytest
 
-from fileindex.base.errors import FilterFailed, UnknownColumn
+from paimon_base.errors import FilterFailed, UnknownColumn
 from pyspark_paimon import Table
 from tests.build import ids
 

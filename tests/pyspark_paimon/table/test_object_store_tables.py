@@ -14,9 +14,9 @@ from types import SimpleNamespace
 import pyarrow as pa
 import pytest
 
-from fileindex.base.errors import InvalidArgument, UnsupportedOption
 from manifest.io.errors import CredentialsRefused
 from manifest.storage import faults
+from paimon_base.errors import InvalidArgument, UnsupportedOption
 from pyspark_paimon import Catalog, Table
 from pyspark_paimon.table.engine_choice import backend_for
 from tests.build import cities

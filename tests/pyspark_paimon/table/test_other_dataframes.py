@@ -15,8 +15,8 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 import pytest
 
-from fileindex.base.errors import InvalidArgument, UnknownColumn
 from manifest.io.errors import SchemaMismatch
+from paimon_base.errors import InvalidArgument, UnknownColumn
 from pyspark_paimon import Table
 
 COLUMNS = "id BIGINT NOT NULL, s STRING, f DOUBLE, m MAP<STRING, INT>, d DATE"

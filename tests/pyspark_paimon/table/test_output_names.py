@@ -6,7 +6,7 @@ import polars as pl
 import pyarrow.compute as pc
 import pytest
 
-from fileindex.base.errors import InvalidFilter, PaimonError, UnknownColumn
+from paimon_base.errors import InvalidFilter, PaimonError, UnknownColumn
 from pyspark_paimon import Table
 from tests.output_names import DDL, QUESTIONS, Question, groups, ordered, rows, summary
 

@@ -12,9 +12,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from fileindex.base.thresholds import Thresholds, use_thresholds
 from manifest.entry.index_manifest import IndexManifestEntry
 from manifest.io.errors import HistoryBusy, UnsupportedTable
+from paimon_base.thresholds import Thresholds, use_thresholds
 from pyspark_paimon import Holder, InvalidArgument, Table
 from pyspark_paimon.operations import purge
 from tests.build import ids

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from fileindex.base.errors import CorruptFile
+from paimon_base.errors import CorruptFile
 from pyspark_paimon import SnapshotExpired, Table
 from pyspark_paimon.local.reads import LocalReads
 from pyspark_paimon.stream.table_stream import TableStream

@@ -9,8 +9,8 @@ import pytest
 
 import lsm.commit.copy_rows
 import lsm.commit.rescale
-from fileindex.base.errors import InvalidArgument
 from manifest.io.errors import CommitConflict, UnsupportedTable
+from paimon_base.errors import InvalidArgument
 from pyspark_paimon import Table
 
 DDL = "id BIGINT, day STRING, n INT, PRIMARY KEY (id, day) NOT ENFORCED"

@@ -8,7 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from fileindex.base.errors import InvalidArgument, PaimonError, UnsupportedOption
+from paimon_base.errors import InvalidArgument, PaimonError, UnsupportedOption
 from pyspark_paimon import Table
 from tests.build import keyed
 

@@ -10,9 +10,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from fileindex.base.errors import CorruptFile
 from lsm.read.row_group import RowGroupRead
 from lsm.read.text_search import TextRows
+from paimon_base.errors import CorruptFile
 from pyspark_paimon import Table
 
 pytestmark = pytest.mark.sizes

@@ -17,9 +17,9 @@ import pyarrow as pa
 import pytest
 
 import manifest.io.posix
-from fileindex.base.errors import PaimonError
 from manifest.io.errors import TableNotFound, UnsafeFileIO
 from manifest.storage.object_store import ObjectStoreFileIO
+from paimon_base.errors import PaimonError
 from pyspark_paimon import Table
 from tests.build import ids, keyed
 

@@ -12,12 +12,12 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from fileindex.base.thresholds import Thresholds, use_thresholds
 from lsm.write.bucket_writer import WriteJob
 from lsm.write.table_write import TableWrite
 from manifest.commit.file_store_commit import FileStoreCommit
 from manifest.snapshot.snapshot import ReadState
 from manifest.store import FileStore
+from paimon_base.thresholds import Thresholds, use_thresholds
 from pyspark_paimon import CastFailed, CommitConflict, InvalidArgument, InvalidSchema, Table
 from tests.build import ids
 from tests.tiny import tiny_options

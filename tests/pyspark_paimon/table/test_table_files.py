@@ -12,11 +12,11 @@ from typing import Any, Self
 import pyarrow as pa
 import pytest
 
-from fileindex.base.errors import CorruptFile, InvalidArgument
 from manifest.io import output_file
 from manifest.io.errors import CommitConflict, OutOfDisk, SnapshotExpired, StorageError, TableExists, UnsupportedTable
 from manifest.io.file_io import LocalFileIO
 from manifest.io.wrapped import WrappedFileIO
+from paimon_base.errors import CorruptFile, InvalidArgument
 from pyspark_paimon import Catalog, Table
 from pyspark_paimon.local.backend import LocalBackend
 from pyspark_paimon.operations.change_rows import DeleteRows

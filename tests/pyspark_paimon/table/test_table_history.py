@@ -13,9 +13,9 @@ from datetime import timedelta
 import pyarrow as pa
 import pytest
 
-from fileindex.base.errors import UnknownColumn, UnsupportedOption
 from manifest.schema.partition_time import PartitionTime
 from manifest.store import FileStore
+from paimon_base.errors import UnknownColumn, UnsupportedOption
 from pyspark_paimon import BranchExists, InvalidArgument, SnapshotExpired, SnapshotNotFound, Table, TableNotFound, TagExists
 from tests.build import keyed
 

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule, run_state_machine_as_test
 
-from fileindex.base.thresholds import Thresholds, use_thresholds
+from paimon_base.thresholds import Thresholds, use_thresholds
 from pyspark_paimon import Table
 from tests.build import ids
 from tests.examples import some

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from fileindex.base.errors import InvalidArgument
 from manifest.io.errors import SnapshotNotFound
+from paimon_base.errors import InvalidArgument
 from pyspark_paimon import Table
 from tests.build import keyed
 

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from fileindex.base.errors import CorruptFile, InvalidArgument, UnsupportedOption
 from manifest.io.errors import SnapshotNotFound
+from paimon_base.errors import CorruptFile, InvalidArgument, UnsupportedOption
 from pyspark_paimon import Table
 from pyspark_paimon.operations.tags import CreateTag
 from tests.build import keyed

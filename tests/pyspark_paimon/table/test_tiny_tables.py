@@ -16,8 +16,8 @@ from uuid import uuid4
 import pyarrow as pa
 import pytest
 
-from fileindex.base.thresholds import Thresholds, use_thresholds
 from manifest.io.file_cache import SHARED
+from paimon_base.thresholds import Thresholds, use_thresholds
 from pyspark_paimon import Table
 from pyspark_paimon.filter.parse import _cached_condition, bind_filter
 from pyspark_paimon.request.backend import ScanRequest

@@ -10,15 +10,15 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from fileindex.base.column_type import ColumnType, Kind
-from fileindex.base.errors import CorruptIndex
-from fileindex.base.thresholds import use_thresholds
 from fileindex.format.bitmap_reader import BitmapReader
 from fileindex.format.bitmap_writer import write_bitmap
 from fileindex.format.container import Payload
 from fileindex.keys.group_by import ColumnRows
 from manifest.store import FileStore
+from paimon_base.errors import CorruptIndex
+from paimon_base.thresholds import use_thresholds
 from pyspark_paimon import InvalidArgument
+from sparkexpr.values.column_type import ColumnType, Kind
 
 ROWS = 3000
 INDEXES = {"file-index.bitmap.columns": "c,d,f,attrs[k],at,flag", "file-index.bitmap.d.version": "1"}

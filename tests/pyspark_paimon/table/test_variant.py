@@ -12,8 +12,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from fileindex.base.errors import CorruptFile, PaimonError
 from manifest.io.errors import InvalidSchema, SchemaMismatch
+from paimon_base.errors import CorruptFile, PaimonError
 from pyspark_paimon import Table, Variant
 from tests.build import keyed
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fileindex.base.errors import InvalidArgument
 from manifest.io.errors import SchemaMismatch, SystemTableReadOnly
+from paimon_base.errors import InvalidArgument
 from pyspark_paimon import Table
 from pyspark_paimon.spark.client.backend import SparkBackend
 from tests.examples import some

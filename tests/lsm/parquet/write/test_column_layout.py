@@ -10,9 +10,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from fileindex.base.thresholds import Thresholds
 from lsm.parquet.write import column_layout as chosen
 from lsm.parquet.write.column_layout import column_layout
+from paimon_base.thresholds import Thresholds
 from pyspark_paimon import Table
 from tests.lsm import packed_columns
 

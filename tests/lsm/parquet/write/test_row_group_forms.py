@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fileindex.base.thresholds import use_thresholds
 from lsm.data_files.writer import file_encoder
 from lsm.parquet.write.writer import ParquetFileWriter, fit_to_schema
 from lsm.schema.parquet_schema import file_schema
@@ -19,6 +18,7 @@ from manifest.io.errors import EncodeFailed
 from manifest.io.file_io import LocalFileIO
 from manifest.schema.validation import build_schema
 from manifest.store import FileStore
+from paimon_base.thresholds import use_thresholds
 from pyspark_paimon import Table
 from tests.examples import some
 from tests.lsm.small_tables import create

@@ -11,12 +11,12 @@ from types import SimpleNamespace
 
 import pytest
 
-from fileindex.base.errors import InvalidArgument, UnsupportedOption
 from manifest.io.errors import PathNotAllowed, TableNotFound
 from manifest.rest.location import TableLocation
 from manifest.storage.allowed_roots import ROOTS
 from manifest.storage.resolve import file_io_for
 from manifest.storage.storage_options import StorageOptions
+from paimon_base.errors import InvalidArgument, UnsupportedOption
 from pyspark_paimon import Catalog, CatalogUnavailable, NotAuthorized, Table
 from pyspark_paimon.spark.wire.errors import describe_error, typed_error
 from pyspark_paimon.spark.wire.session_storage import CLIENT_STORAGE, send_catalog, send_storage_options
