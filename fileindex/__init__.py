@@ -6,5 +6,3 @@ The lowest layer: indexes are bytes, queried by predicates. It knows no files an
 from paimon_base.siblings import check_siblings
 
 check_siblings(__file__)
-
-__all__ = ["check_siblings"]

@@ -1,37 +1,35 @@
-"""Base of all errors, and this package's errors.
+"""Base of all errors, and those of many packages.
 
 Every error names the column, option, file or table, and says what to do. Packages above add subclasses.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from difflib import get_close_matches
-
 from paimon_base.public import public
 from paimon_base.redaction import redact
+from sparkexpr.errors import (
+    CorruptVariant,
+    ExpressionError,
+    FilterFailed,
+    InvalidArgument,
+    InvalidFilter,
+    OutOfRange,
+    UnknownColumn,
+    UnsupportedType,
+    did_you_mean,
+    text_edits,
+)
 
 _ERROR_CHARACTERS = 500
 """Longest text of an error inside another text."""
 
-
-@public
-class PaimonError(Exception):
-    """Base of every error that this project raises.
-
-    Its text never contains secrets.
-    """
-
-    def __str__(self) -> str:
-        return redact(super().__str__())
-
-    def __repr__(self) -> str:
-        return redact(super().__repr__())
-
-
-@public
-class InvalidArgument(PaimonError, ValueError):
-    """An argument has an invalid value."""
+# One root serves both packages, so that ``except PaimonError`` meets the errors of expressions, too.
+PaimonError = ExpressionError
+"""Base of every error that this project raises. Its text never contains secrets."""
+PaimonError.__name__ = PaimonError.__qualname__ = "PaimonError"
+text_edits.append(redact)
+for _error in (PaimonError, CorruptVariant, FilterFailed, InvalidArgument, InvalidFilter, OutOfRange, UnknownColumn, UnsupportedType):
+    public(_error)
 
 
 @public
@@ -51,61 +49,6 @@ class UnsupportedOption(PaimonError, ValueError):
 
 
 @public
-class UnsupportedType(PaimonError, TypeError):
-    """A column type cannot be stored, indexed or converted."""
-
-
-@public
-class InvalidFilter(PaimonError, ValueError):
-    """A filter is malformed or compares incompatible types."""
-
-
-@public
-class FilterFailed(PaimonError, ArithmeticError):
-    """Computing a filter failed for a row.
-
-    A number does not fit its type, a divisor is zero, or a text is not a number.
-    """
-
-
-@public
-class OutOfRange(PaimonError, ArithmeticError):
-    """A sum exceeds the result type of its column."""
-
-
-def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """Return a hint at the known name most like ``name``.
-
-    Case is ignored. Empty without a similar name.
-
-    >>> did_you_mean("citi", ["id", "City"]), did_you_mean("x", ["id"])
-    (", did you mean 'City'", '')
-    """
-    names = tuple(known)
-    near = get_close_matches(name.lower(), [one.lower() for one in names], n=1)
-    return next((f", did you mean '{one}'" for one in names if one.lower() in near), "")
-
-
-@public
-class UnknownColumn(PaimonError, KeyError):
-    """A filter, projection or option names an unknown column.
-
-    ``column`` is the name.
-    """
-
-    def __init__(self, column: str, known: tuple[str, ...] = (), advice: str = "") -> None:
-        super().__init__(column, known, *([advice] if advice else []))
-        self.column = column
-        self.known = known
-        self.advice = advice
-
-    def __str__(self) -> str:
-        hint = f"; columns are: {', '.join(self.known)}" if self.known else ""
-        advice = f"; {self.advice}" if self.advice else ""
-        return f"unknown column '{self.column}'{did_you_mean(self.column, self.known)}{hint}{advice}"
-
-
-@public
 class CorruptFile(PaimonError):
     """A file's bytes contradict its format or metadata.
 
@@ -119,11 +62,6 @@ class CorruptFile(PaimonError):
 
     def __reduce__(self) -> tuple[type[CorruptFile], tuple[str, str]]:
         return type(self), (self.path, self.reason)
-
-
-@public
-class CorruptVariant(PaimonError, ValueError):
-    """The bytes of a VARIANT violate its encoding."""
 
 
 class CorruptIndex(PaimonError, ValueError):
@@ -147,6 +85,7 @@ __all__ = [
     "FilterFailed",
     "InvalidArgument",
     "InvalidFilter",
+    "OutOfRange",
     "PaimonError",
     "UnknownColumn",
     "UnsupportedOption",

@@ -1,6 +1,6 @@
 """Check that no module shadows a package of this distribution.
 
-The four packages have short names.
+Some packages have short names.
 """
 
 from __future__ import annotations

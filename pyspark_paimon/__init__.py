@@ -14,15 +14,9 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-import fileindex
+from paimon_base.siblings import check_siblings
 
-if not hasattr(fileindex, "check_siblings"):  # not ours: the check itself is shadowed
-    raise ImportError(
-        f"{fileindex.__file__ or fileindex.__path__} shadows the package 'fileindex' of pyspark-paimon: rename that file or folder if it "
-        "is yours (or run from another directory); if another distribution brought it, install pyspark-paimon into a separate environment",
-        name="fileindex",
-    )
-fileindex.check_siblings(__file__)
+check_siblings(__file__)
 
 from paimon_base.process import gc_paused  # noqa: E402  # ours, now that nothing shadows us
 from pyspark_paimon._version import __version__  # noqa: E402  # as above

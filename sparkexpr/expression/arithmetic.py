@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from paimon_base.errors import FilterFailed
+from sparkexpr.errors import FilterFailed
 from sparkexpr.values.column_type import FLOATS, ColumnType
 
 Arrays = list[Any]

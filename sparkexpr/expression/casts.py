@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from paimon_base.errors import FilterFailed, InvalidFilter
+from sparkexpr.errors import FilterFailed, InvalidFilter
 from sparkexpr.expression import rounding
 from sparkexpr.expression.calendar import without_zone
 from sparkexpr.expression.types import as_decimal

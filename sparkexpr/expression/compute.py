@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from paimon_base.errors import FilterFailed, InvalidFilter
+from sparkexpr.errors import FilterFailed, InvalidFilter
 from sparkexpr.expression import calendar, comparison, java_regex, nested, rounding, text, variants
 from sparkexpr.expression.casts import cast_kernel
 from sparkexpr.expression.functions import WITH_FIELD, kernel_of

@@ -11,7 +11,7 @@ from difflib import get_close_matches
 from functools import partial
 from typing import Any
 
-from paimon_base.errors import InvalidFilter, UnknownColumn
+from sparkexpr.errors import InvalidFilter, UnknownColumn
 from sparkexpr.expression import arithmetic, calendar, comparison, java_regex, nested, rounding, text, variants
 from sparkexpr.expression.arithmetic import Arrays
 from sparkexpr.expression.casts import cast_kernel

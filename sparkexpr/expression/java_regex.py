@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from paimon_base.errors import InvalidFilter
+from sparkexpr.errors import InvalidFilter
 
 _LINE_ENDS = r"\n\r\x{85}\x{2028}\x{2029}"
 _LAST_LINE_END = rf"(?:\r\n|[{_LINE_ENDS}])\z"

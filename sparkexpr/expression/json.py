@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from paimon_base.errors import InvalidFilter
+from sparkexpr.errors import InvalidFilter
 from sparkexpr.expression.functions import call, cast_to
 from sparkexpr.expression.tree import ColumnValue, Expression, FunctionCall, LiteralValue
 from sparkexpr.values.column_type import WITH_PARTS, ColumnType, Kind

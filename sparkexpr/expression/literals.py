@@ -5,7 +5,7 @@ from __future__ import annotations
 from decimal import Decimal
 from fractions import Fraction
 
-from paimon_base.errors import InvalidFilter
+from sparkexpr.errors import InvalidFilter
 from sparkexpr.expression.tree import Expression, LiteralValue
 from sparkexpr.expression.types import BIGINT_TYPE, BOOLEAN_TYPE, BYTES_TYPE, DOUBLE_TYPE, INT_TYPE, MOST_DIGITS, TEXT_TYPE, decimal_type
 from sparkexpr.values.column_type import BINARIES, FLOATS, INTEGERS, STRINGS, TIMESTAMPS, ColumnType, Kind, Plain

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from paimon_base.errors import FilterFailed, UnsupportedType
+from sparkexpr.errors import FilterFailed, UnsupportedType
 
 
 def column_part(array: Any, key: str | None) -> Any:

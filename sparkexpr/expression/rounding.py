@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from paimon_base.errors import FilterFailed
+from sparkexpr.errors import FilterFailed
 from sparkexpr.expression.arithmetic import Arrays
 from sparkexpr.values.column_type import FLOATS, INTEGERS, ColumnType, Kind
 

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from paimon_base.errors import InvalidFilter
+from sparkexpr.errors import InvalidFilter
 from sparkexpr.expression.arithmetic import Arrays
 from sparkexpr.values.column_type import STRINGS, ColumnType, Plain
 

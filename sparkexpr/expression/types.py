@@ -5,7 +5,7 @@ Common types of operands, and the types of DECIMAL sums and products.
 
 from __future__ import annotations
 
-from paimon_base.errors import InvalidFilter
+from sparkexpr.errors import InvalidFilter
 from sparkexpr.values.column_type import BINARIES, FLOATS, INTEGERS, STRINGS, TIMESTAMPS, ColumnType, Kind
 
 BOOLEAN_TYPE = ColumnType(Kind.BOOLEAN)

@@ -3,26 +3,17 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 
-from paimon_base.errors import FilterFailed, InvalidArgument, InvalidFilter
-from paimon_base.lazy import LazyModule
+from sparkexpr.errors import FilterFailed, InvalidArgument, InvalidFilter
 from sparkexpr.expression.arithmetic import Arrays
 from sparkexpr.expression.tree import Expression, FunctionCall, LiteralValue
 from sparkexpr.expression.types import BIGINT_TYPE, BOOLEAN_TYPE, BYTES_TYPE, DATE_TYPE, DOUBLE_TYPE, INT_TYPE, TEXT_TYPE
 from sparkexpr.values.column_type import STRINGS, TIMESTAMPS, ColumnType, Kind
 from sparkexpr.values.time_zone import UTC
 from sparkexpr.variant.path import parse_path, path_text
-
-if TYPE_CHECKING:
-    from sparkexpr.variant import extraction, rows
-    from sparkexpr.variant import values as variant_values
-else:  # few filters have a VARIANT
-    extraction = LazyModule("sparkexpr.variant.extraction")
-    rows = LazyModule("sparkexpr.variant.rows")
-    variant_values = LazyModule("sparkexpr.variant.values")
 
 VARIANT_TYPE = ColumnType(Kind.VARIANT)
 GETTERS = frozenset({"variant_get", "try_variant_get"})
@@ -109,6 +100,8 @@ def extract(call: FunctionCall, array: Any) -> Any:
 
     Raises ``FilterFailed`` for a value that ``variant_get`` cannot cast.
     """
+    from sparkexpr.variant import extraction
+
     path, *rest = (str(one.value) for one in call.arguments[1:] if isinstance(one, LiteralValue))
     zone = rest[1] if len(rest) > 1 else UTC
     return extraction.get_values(array, parse_path(path), call.type, zone, strict=call.function == "variant_get")
@@ -116,6 +109,8 @@ def extract(call: FunctionCall, array: Any) -> Any:
 
 def is_variant_null(values: Arrays, _: ColumnType) -> Any:
     """``is_variant_null(v)``: whether a value is the null of JSON. False for NULL."""
+    from sparkexpr.variant import rows
+
     return pa.array(rows.VariantRows.of(values[0]).kinds == rows.ValueKind.NULL)
 
 
@@ -124,6 +119,8 @@ def parse_json(values: Arrays, _: ColumnType) -> Any:
 
     Raises ``FilterFailed`` for a text that is no JSON.
     """
+    from sparkexpr.variant import values as variant_values
+
     try:
         return variant_values.parse_column(values[0])
     except InvalidArgument as error:
@@ -132,6 +129,8 @@ def parse_json(values: Arrays, _: ColumnType) -> Any:
 
 def try_parse_json(values: Arrays, _: ColumnType) -> Any:
     """``try_parse_json(text)``: null for a text that is no JSON."""
+    from sparkexpr.variant import values as variant_values
+
     return variant_values.parse_column(values[0], strict=False)
 
 

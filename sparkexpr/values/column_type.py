@@ -12,11 +12,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import cached_property
 from typing import TypeAlias
 
 import pyarrow as pa
 
-from paimon_base.lazy import cached_property
 from sparkexpr.values.variant_type import VARIANT_ARROW
 
 Plain: TypeAlias = bool | int | float | str | bytes | None

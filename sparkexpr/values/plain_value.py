@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from paimon_base.errors import InvalidFilter, UnsupportedType
+from sparkexpr.errors import InvalidFilter, UnsupportedType
 from sparkexpr.values.column_type import BINARIES, FLOATS, INTEGERS, STRINGS, TIMESTAMPS, ColumnType, Kind, Plain
 
 _MAX_LONG_DIGITS = 18

@@ -21,8 +21,7 @@ from zoneinfo import ZoneInfo
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from paimon_base.errors import InvalidArgument, InvalidFilter
-from paimon_base.public import public
+from sparkexpr.errors import InvalidArgument, InvalidFilter
 
 UTC = "UTC"
 _DATABASE = "zoneinfo/"
@@ -35,7 +34,6 @@ _MOST_SECONDS = 32_000 * 365 * _DAY
 _zone: ContextVar[Callable[[], str] | None] = ContextVar("time_zone", default=None)
 
 
-@public
 @contextmanager
 def time_zone(zone: str | Callable[[], str]) -> Iterator[None]:
     """Read wall clocks in ``zone`` inside the block.

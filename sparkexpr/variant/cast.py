@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from paimon_base.errors import InvalidArgument, PaimonError
+from sparkexpr.errors import ExpressionError, InvalidArgument
 from sparkexpr.values.column_type import BINARIES, FLOATS, INTEGERS, STRINGS, ColumnType, Kind, Plain
 from sparkexpr.values.time_zone import UTC, to_moment, zone_named
 from sparkexpr.variant.decoding import clock_text, date_text, decimal_text, float_text, wall_micros
@@ -299,7 +299,7 @@ def _parse_timestamp(text: str, zone: str, *, zoned: bool) -> int:
         zone = named if zoned else zone
     try:
         return _instant(wall, zone) if zoned else wall
-    except PaimonError:
+    except ExpressionError:
         return int(_refuse())
 
 

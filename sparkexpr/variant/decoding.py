@@ -20,7 +20,7 @@ from uuid import UUID
 import numpy as np
 import pyarrow as pa
 
-from paimon_base.errors import CorruptVariant, OutOfRange
+from sparkexpr.errors import CorruptVariant, OutOfRange
 from sparkexpr.values.time_zone import UTC as UTC_ZONE
 from sparkexpr.values.time_zone import to_wall_clock
 from sparkexpr.variant.codes import DECIMAL_WIDTHS, INTEGER_WIDTHS, VERSION, Basic, Primitive

@@ -17,7 +17,7 @@ from uuid import UUID
 import numpy as np
 import pyarrow as pa
 
-from paimon_base.errors import CorruptVariant, InvalidArgument
+from sparkexpr.errors import CorruptVariant, InvalidArgument
 from sparkexpr.variant.codes import (
     DECIMAL_DIGITS,
     DECIMAL_WIDTHS,

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from paimon_base.errors import CorruptVariant, FilterFailed
+from sparkexpr.errors import CorruptVariant, FilterFailed
 from sparkexpr.values.arrays import Int64s
 from sparkexpr.values.column_type import BINARIES, STRINGS, ColumnType, Kind, Plain
 from sparkexpr.values.plain_value import fixed_array

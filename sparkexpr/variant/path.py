@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from paimon_base.errors import InvalidFilter
+from sparkexpr.errors import InvalidFilter
 
 _STEP = re.compile(r"""\.([^.\[]+)|\[(\d+)\]|\['([^'?]+)'\]|\["([^"?]+)"\]""")
 _PLAIN = re.compile(r"[^.\[\]'\"?]+")

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from paimon_base.errors import CorruptVariant
+from sparkexpr.errors import CorruptVariant
 from sparkexpr.values.arrays import Int8s, Int64s, Mask, UInt8s, numpy_array
 from sparkexpr.variant.codes import DECIMAL_DIGITS, DECIMAL_WIDTHS, INTEGER_WIDTHS, Basic, Primitive
 from sparkexpr.variant.decoding import key_names

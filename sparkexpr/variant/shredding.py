@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from paimon_base.errors import CorruptVariant
+from sparkexpr.errors import CorruptVariant
 from sparkexpr.values.variant_type import VARIANT_ARROW, variant_array
 from sparkexpr.variant.codes import Basic, Primitive, primitive_header
 from sparkexpr.variant.decoding import fields, key_names, value_end

@@ -4,24 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import pyarrow as pa
 
-from paimon_base.errors import InvalidArgument
-from paimon_base.lazy import LazyModule
-from paimon_base.public import public
+from sparkexpr.errors import InvalidArgument
 from sparkexpr.values.time_zone import UTC
 from sparkexpr.values.variant_type import VARIANT_ARROW, variant_array
 
-if TYPE_CHECKING:
-    from sparkexpr.variant import decoding, encoding
-else:  # every write imports this module, and few have a VARIANT
-    decoding = LazyModule("sparkexpr.variant.decoding")
-    encoding = LazyModule("sparkexpr.variant.encoding")
 
-
-@public
 @dataclass(frozen=True, slots=True)
 class Variant:
     """A value of a VARIANT column.
@@ -45,6 +36,8 @@ class Variant:
 
         Raises ``InvalidArgument`` for a value that is not None, bool, int, float, Decimal, str, bytes, date, datetime, UUID, or a list or dict of these.
         """
+        from sparkexpr.variant import encoding
+
         return cls(*encoding.encode(value))
 
     @classmethod
@@ -53,6 +46,8 @@ class Variant:
 
         Numbers with a decimal form become DECIMAL, as in Spark's ``parse_json``. Raises ``InvalidArgument`` for a text that is no JSON.
         """
+        from sparkexpr.variant import encoding
+
         return cls(*encoding.encode_json(text))
 
     def to_python(self) -> Any:
@@ -60,6 +55,8 @@ class Variant:
 
         Raises ``CorruptVariant`` for damaged bytes, ``OutOfRange`` for a date outside of the years 1 to 9999.
         """
+        from sparkexpr.variant import decoding
+
         return decoding.decode(self.value, self.metadata)
 
     def to_json(self, zone: str = UTC) -> str:
@@ -67,6 +64,8 @@ class Variant:
 
         zone: Time zone in which timestamps are shown.
         """
+        from sparkexpr.variant import decoding
+
         return decoding.to_json(self.value, self.metadata, zone)
 
     @staticmethod
@@ -99,6 +98,8 @@ class Variant:
         >>> Variant.decode_array(Variant.parse_array(['{"a": 1}', None]))
         [{'a': 1}, None]
         """
+        from sparkexpr.variant import decoding
+
         return [None if one is None else decoding.decode(*one) for one in _binaries(array)]
 
     @staticmethod
@@ -107,6 +108,8 @@ class Variant:
 
         zone: Time zone in which timestamps are shown.
         """
+        from sparkexpr.variant import decoding
+
         return pa.array([None if one is None else decoding.to_json(*one, zone) for one in _binaries(array)], pa.string())
 
 
@@ -116,6 +119,8 @@ def variant_column(values: Iterable[object]) -> Any:
     None is a null row. Takes ``Variant``, PySpark's ``VariantVal``, dicts of the two binaries ``value`` and ``metadata``, and what ``encode`` takes.
     Raises ``InvalidArgument``.
     """
+    from sparkexpr.variant import encoding
+
     plain = (value.as_py() if isinstance(value, pa.Scalar) else value for value in values)
     return _column([None if value is None else binaries_of(value) or encoding.encode(value) for value in plain])
 
@@ -143,6 +148,8 @@ def parse_column(texts: Any, *, strict: bool = True) -> Any:
 
     Raises ``InvalidArgument`` for a text that is no JSON. The message has its row.
     """
+    from sparkexpr.variant import encoding
+
     given = texts if isinstance(texts, pa.Array | pa.ChunkedArray) else pa.array(texts, from_pandas=True)
     if isinstance(given, pa.ChunkedArray):
         given = given.combine_chunks()

@@ -1,0 +1,97 @@
+"""Errors of expressions, casts and VARIANT values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from difflib import get_close_matches
+
+text_edits: list[Callable[[str], str]] = []
+"""Applied to the text of each error: an application may take secrets out."""
+
+
+class ExpressionError(Exception):
+    """Base of every error that this package raises."""
+
+    def __str__(self) -> str:
+        return _edited(super().__str__())
+
+    def __repr__(self) -> str:
+        return _edited(super().__repr__())
+
+
+def _edited(text: str) -> str:
+    for edit in text_edits:
+        text = edit(text)
+    return text
+
+
+class InvalidArgument(ExpressionError, ValueError):
+    """An argument has an invalid value."""
+
+
+class UnsupportedType(ExpressionError, TypeError):
+    """A column type cannot be stored, indexed or converted."""
+
+
+class InvalidFilter(ExpressionError, ValueError):
+    """A filter is malformed or compares incompatible types."""
+
+
+class FilterFailed(ExpressionError, ArithmeticError):
+    """Computing a filter failed for a row.
+
+    A number does not fit its type, a divisor is zero, or a text is not a number.
+    """
+
+
+class OutOfRange(ExpressionError, ArithmeticError):
+    """A sum exceeds the result type of its column."""
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """Return a hint at the known name most like ``name``.
+
+    Case is ignored. Empty without a similar name.
+
+    >>> did_you_mean("citi", ["id", "City"]), did_you_mean("x", ["id"])
+    (", did you mean 'City'", '')
+    """
+    names = tuple(known)
+    near = get_close_matches(name.lower(), [one.lower() for one in names], n=1)
+    return next((f", did you mean '{one}'" for one in names if one.lower() in near), "")
+
+
+class UnknownColumn(ExpressionError, KeyError):
+    """A filter, projection or option names an unknown column.
+
+    ``column`` is the name.
+    """
+
+    def __init__(self, column: str, known: tuple[str, ...] = (), advice: str = "") -> None:
+        super().__init__(column, known, *([advice] if advice else []))
+        self.column = column
+        self.known = known
+        self.advice = advice
+
+    def __str__(self) -> str:
+        hint = f"; columns are: {', '.join(self.known)}" if self.known else ""
+        advice = f"; {self.advice}" if self.advice else ""
+        return f"unknown column '{self.column}'{did_you_mean(self.column, self.known)}{hint}{advice}"
+
+
+class CorruptVariant(ExpressionError, ValueError):
+    """The bytes of a VARIANT violate its encoding."""
+
+
+__all__ = [
+    "CorruptVariant",
+    "ExpressionError",
+    "FilterFailed",
+    "InvalidArgument",
+    "InvalidFilter",
+    "OutOfRange",
+    "UnknownColumn",
+    "UnsupportedType",
+    "did_you_mean",
+    "text_edits",
+]
