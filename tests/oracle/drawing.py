@@ -10,6 +10,7 @@ from tests.model.conditions import COMPARE
 from tests.oracle.conditions import Condition, Term
 from tests.oracle.values import VALUES, Names
 
+_CHANGING = ("e", "n", "k")
 ADDED = ("z", "k", "h", "g", "g2")
 """Scalar columns that only some tables have."""
 _MIRRORED = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
@@ -24,17 +25,29 @@ class Drawing:
         scalars = [
             ident for ident in ("id", "id", "id", "p", "p", "i", "e", "b", "s", "s", "d", "d", "n", "t", "dt", *ADDED) if names.has(ident)
         ]
+        self.indexed = [ident for ident in scalars if ident in often]
         self.scalars = [*scalars, *(ident for ident in scalars if ident in often for _ in range(3))]
 
     def condition(self, depth: int = 2) -> Condition:
         if self.draw.random() < 0.05:
             return Condition("flag", (), (_literal("bo", True),))
-        form = self.draw.choice(["leaf", "leaf", "and", "and", "or", "not"]) if depth else "leaf"
+        form = self.draw.choice(["leaf", "leaf", "and", "and", "or", "not", *["partly"] * min(len(self.indexed), 2)]) if depth else "leaf"
         if form == "leaf":
             return self.leaf()
+        if form == "partly":
+            return self.partly_indexed()
         if form == "not":
             return Condition("not", (self.condition(depth - 1),))
         return Condition(form, tuple(self.condition(depth - 1) for _ in range(self.draw.choice([2, 2, 3]))))
+
+    def partly_indexed(self) -> Condition:
+        """Comparisons with an index, and inside of the OR one on a column whose type may have changed, which files cannot answer."""
+        indexes = [self.compared(_column(ident)) for ident in self.draw.choices(self.indexed, k=2)]
+        changed = self.compared(self.term(self.draw.choice([ident for ident in _CHANGING if self.names.has(ident)])))
+        return Condition("or", (Condition("and", (indexes[0], changed)), indexes[1]))
+
+    def compared(self, left: Term) -> Condition:
+        return Condition("compare", (), (left, self.value(left.kind)), self.draw.choice(["=", "=", "=", *COMPARE]))
 
     def leaf(self) -> Condition:
         negated = self.draw.choice(["=", "=", "<>"])
