@@ -58,6 +58,3 @@ def open_data_file(file_io: FileIO, path: str, expected: ExpectedFooter | None =
 
 def _extension(path: str) -> str:
     return path.rpartition(".")[2].lower()
-
-
-__all__ = ["check_format", "open_data_file"]

@@ -62,6 +62,3 @@ def _repeated_manifest(store: FileStore) -> str | None:
 
 def _has_snapshots(store: FileStore, branch: str) -> bool:
     return bool(SnapshotManager(store.file_io, store.paths.for_branch(branch)).stored_ids())
-
-
-__all__ = ["refuse_lost_snapshots"]

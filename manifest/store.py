@@ -425,6 +425,3 @@ def _tables(file_io: FileIO, directory: str) -> Iterator[str]:
 
 def _is_table(file_io: FileIO, path: str) -> bool:
     return file_io.exists(f"{path}/schema/schema-0")
-
-
-__all__ = ["FileStore", "describe_path", "table_around"]

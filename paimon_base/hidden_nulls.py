@@ -167,6 +167,3 @@ def _zero(kind: Any) -> Any:
     zeros = pa.py_buffer(bytes(max(_LONGEST_FIXED, width)))
     variable = pa.types.is_binary(kind) or pa.types.is_string(kind) or pa.types.is_large_binary(kind) or pa.types.is_large_string(kind)
     return pa.Array.from_buffers(kind, 1, [None, zeros, pa.py_buffer(b"")] if variable else [None, zeros])[0]
-
-
-__all__ = ["cast_nested", "entry_lists"]

@@ -62,6 +62,3 @@ class cached_property(functools.cached_property[_T]):  # noqa: N801  # replaces 
             if found is _MISSING:
                 found = values[self.attrname] = self.func(instance)
             return found
-
-
-__all__ = ["LazyModule", "cached_property"]

@@ -53,6 +53,3 @@ def logger_of(module: str) -> logging.Logger:
     log = logging.getLogger(module if module.partition(".")[0] == TREE else f"{TREE}.{module}")
     log.addFilter(_without_secrets)
     return log
-
-
-__all__ = ["TREE", "logger_of", "silence_logs"]

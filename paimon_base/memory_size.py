@@ -36,6 +36,3 @@ def parse_memory_size(text: str, option: str) -> int:
     if size > _MAX_LONG:
         raise UnsupportedOption(option, f"'{text}' exceeds 63 bits; use a smaller size")
     return size
-
-
-__all__ = ["parse_memory_size"]

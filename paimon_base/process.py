@@ -237,20 +237,3 @@ def environment(variables: Mapping[str, str]) -> Iterator[None]:
                 os.environ.pop(name, None)
             else:
                 os.environ[name] = value
-
-
-__all__ = [
-    "can_use_polars",
-    "environment",
-    "freeze_heap",
-    "freeze_survivors",
-    "freeze_survivors_of_worker",
-    "gc_paused",
-    "hide_pandas",
-    "ignore_pandas_notice",
-    "in_this_process",
-    "limit_threads",
-    "replace_environment",
-    "run_after_fork",
-    "set_environment",
-]

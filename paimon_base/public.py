@@ -19,6 +19,3 @@ def public(item: _T) -> _T:
     vars(sys.modules[item.__module__]).setdefault("__test__", {})[item.__name__] = item
     item.__module__ = PACKAGE
     return item
-
-
-__all__ = ["PACKAGE", "public"]

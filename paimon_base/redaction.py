@@ -75,6 +75,3 @@ def shown(options: Mapping[str, str]) -> dict[str, str]:
     {'bucket': '4', 's3.secret-key': '***', 'path': 'oss://***@b/t'}
     """
     return {name: HIDDEN if names_secret(name) else redact(value) for name, value in options.items()}
-
-
-__all__ = ["HIDDEN", "hide", "names_secret", "redact", "shown"]

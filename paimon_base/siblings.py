@@ -31,6 +31,3 @@ def check_siblings(init_file: str) -> None:
                 "directory); if another distribution brought it, install pyspark-paimon into a separate environment",
                 name=name,
             )
-
-
-__all__ = ["PACKAGES", "check_siblings"]

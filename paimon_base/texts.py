@@ -35,6 +35,3 @@ def list_text(*parts: str | None) -> str:
     '1 row, snapshot 2'
     """
     return ", ".join(part for part in parts if part)
-
-
-__all__ = ["count_text", "list_text", "size_text"]

@@ -297,6 +297,3 @@ def use_thresholds(base: Thresholds | None = None, **changes: int) -> Iterator[T
         yield thresholds
     finally:
         values.update(before)
-
-
-__all__ = ["Thresholds", "thresholds", "use_thresholds"]

@@ -11,5 +11,3 @@ __version__ = "0.1.0"
 
 HOME = PurePath(__file__).parent.parent
 """The directory, or the zip, that holds our packages."""
-
-__all__ = ["HOME", "__version__"]

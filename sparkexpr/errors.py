@@ -81,17 +81,3 @@ class UnknownColumn(ExpressionError, KeyError):
 
 class CorruptVariant(ExpressionError, ValueError):
     """The bytes of a VARIANT violate its encoding."""
-
-
-__all__ = [
-    "CorruptVariant",
-    "ExpressionError",
-    "FilterFailed",
-    "InvalidArgument",
-    "InvalidFilter",
-    "OutOfRange",
-    "UnknownColumn",
-    "UnsupportedType",
-    "did_you_mean",
-    "text_edits",
-]

@@ -62,6 +62,3 @@ def unique_column_advice(specs: Iterable[IndexSpec], unique: Collection[str]) ->
                 f"file-index.bitmap.columns: the values of '{spec.column.name}' are unique, so a bitmap is as large as the column; "
                 "use file-index.bloom-filter.columns"
             )
-
-
-__all__ = ["BY_VALUE", "FEW_ROWS_A_VALUE", "SMALL", "nearly_all_differ", "size_advice", "unique_column_advice"]

@@ -264,6 +264,3 @@ def _boolean(text: str, option: str) -> bool:
     if lowered not in {"true", "false"}:
         raise UnsupportedOption(option, f"'{text}' is neither true nor false")
     return lowered == "true"
-
-
-__all__ = ["COLUMNS_OPTION", "FileIndexOptions", "IndexSpec", "index_option", "option_key", "parse_column"]

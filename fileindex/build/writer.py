@@ -260,6 +260,3 @@ class DataFileIndexWriter:
     def finish(self) -> list[StoredIndex]:
         """Return the indexes of all rows, for ``write_index_container``."""
         return [index for maintainer in self._maintainers.values() for index in maintainer.stored_indexes()]
-
-
-__all__ = ["DataFileIndexWriter", "FileIndexMaintainer"]

@@ -275,6 +275,3 @@ class _Blocks:
         stored = convert_keys(table["key"], self._type)
         for at in np.flatnonzero(np.isin(stored, np.array(keys, dtype=np.int64))).tolist():
             yield int(table["offset"][at]), int(table["length"][at])
-
-
-__all__ = ["BitmapReader"]

@@ -102,6 +102,3 @@ def _partition(bounds: _Ints, room: int) -> Iterator[tuple[int, int]]:
         last = min(max(last, first + 1), count)
         yield first, last
         first = last
-
-
-__all__ = ["DEFAULT_BLOCK_SIZE", "VERSION_1", "VERSION_2", "write_bitmap"]

@@ -121,6 +121,3 @@ class BlockLines:
         for first, end in pairwise(edges.tolist()):
             rows.add_range(int(blocks[first]) * self._block_rows, min((int(blocks[end - 1]) + 1) * self._block_rows, self._row_count))
         return rows
-
-
-__all__ = ["MOST_ROWS", "SEGMENT", "BlockLines", "Bytes", "Flags", "Longs", "Words", "lines_of", "missing_bits", "transpose"]

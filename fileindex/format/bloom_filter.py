@@ -310,15 +310,3 @@ def bit_positions(hashes: _Words, size: BloomSize) -> Iterator[np.ndarray[Any, n
     for _ in range(size.hashes):
         at = at + stride
         yield ((at ^ (at >> 31)).view(np.uint32) % np.uint32(size.bits)).astype(np.int64)
-
-
-__all__ = [
-    "DEFAULT_FPP",
-    "DEFAULT_ITEMS",
-    "BloomFilterBuilder",
-    "BloomFilterReader",
-    "BloomSize",
-    "FittedBloomFilterBuilder",
-    "bit_positions",
-    "literal_hashes",
-]

@@ -220,6 +220,3 @@ def _negate(number: int | None) -> int | None:
 
 def _first(*numbers: int | None) -> int | None:
     return next((number for number in numbers if number is not None), None)
-
-
-__all__ = ["BSI_VERSION", "BsiReader", "NumberSummary", "write_bsi"]

@@ -478,23 +478,3 @@ def _text(data: bytes) -> str:
         return text.encode("utf-16-be", "surrogatepass").decode("utf-16-be")
     except UnicodeError as error:
         raise CorruptIndex("a name in an index container is not modified UTF-8") from error
-
-
-__all__ = [
-    "NGRAMS",
-    "OWN_SUFFIXES",
-    "ROW_BLOCKS",
-    "BlockChecksums",
-    "ContainerEntry",
-    "ContainerHeader",
-    "ContainerReader",
-    "PartCache",
-    "Payload",
-    "StoredIndex",
-    "checksums_of",
-    "checksums_size",
-    "container_size",
-    "stored_name",
-    "worth_storing",
-    "write_index_container",
-]

@@ -9,6 +9,3 @@ def check_size(what: str, size: int) -> None:
     """Raise ``OverflowError`` if an offset cannot say ``size`` bytes."""
     if size > MAX_INT:
         raise OverflowError(f"{what} of {size} bytes exceeds 2 GiB")
-
-
-__all__ = ["MAX_INT", "check_size"]

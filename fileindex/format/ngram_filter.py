@@ -325,15 +325,3 @@ def builder_of(options: Mapping[str, str]) -> NgramFilterBuilder:
         float(options.get("fpp", DEFAULT_FPP)),
         int(options.get("block-rows", thresholds.ngram_block_rows)),
     )
-
-
-__all__ = [
-    "DEFAULT_FPP",
-    "DEFAULT_SIZE",
-    "MOST_FPP",
-    "NGRAM_SIZES",
-    "NgramFilterBuilder",
-    "NgramFilterReader",
-    "builder_of",
-    "pack_grams",
-]

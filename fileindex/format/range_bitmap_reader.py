@@ -277,6 +277,3 @@ class _Cursor:
             raise CorruptIndex("the header of a range-bitmap is truncated")
         self._at += length
         return data
-
-
-__all__ = ["RangeBitmapReader"]

@@ -138,6 +138,3 @@ def _slices(column: GroupedColumn, cardinality: int) -> bytes:
     indexes = np.stack([offsets, lengths], axis=1).astype(">i4").tobytes()
     head = struct.pack(">ibbii", 10 + len(indexes), RANGE_BITMAP_VERSION, len(slices), len(existence), len(indexes))
     return b"".join([head, indexes, existence, *slices])
-
-
-__all__ = ["RANGE_BITMAP_VERSION", "default_chunk_size", "write_range_bitmap"]

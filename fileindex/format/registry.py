@@ -277,6 +277,3 @@ STORED_TYPES: Mapping[str, IndexType] = {
     ROW_BLOCKS: IndexType(ROW_BLOCKS, INDEX_TYPES["bloom-filter"].kinds, {}, {}, RowBlocksReader),
 }
 """Index types by name that containers can contain."""
-
-
-__all__ = ["INDEX_TYPES", "STORED_TYPES", "HashingBuilder", "IndexReader", "IndexType", "OrderedBuilder", "block_rows_of"]

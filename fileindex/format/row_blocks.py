@@ -154,6 +154,3 @@ def _lines(hashes: Words, segments: int) -> list[Longs]:
     """
     chosen = (hashes & _LOW) * np.uint64(segments) >> np.uint64(32)
     return lines_of((hashes ^ hashes >> np.uint64(32)) * _MIX, chosen, _HASHES)
-
-
-__all__ = ["FEWEST_BLOCK_ROWS", "RowBlocksBuilder", "RowBlocksReader", "pays"]

@@ -261,5 +261,3 @@ _CHECKS: Mapping[str, Callable[[Payload, ColumnType, Mapping[str, str], int], bo
     ROW_BLOCKS: _row_blocks,
     NGRAMS: _ngrams,
 }
-
-__all__ = ["has_same_options"]

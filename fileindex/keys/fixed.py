@@ -170,6 +170,3 @@ def float_bits(value: float, column_type: ColumnType) -> int | None:
     except OverflowError:
         return None
     return int(struct.unpack(">i", data)[0]) if struct.unpack(">f", data)[0] == value else None
-
-
-__all__ = ["convert_keys", "float_bits", "is_lossy", "key_dtype", "key_values", "key_width", "literal_keys", "stored_keys", "to_keys"]

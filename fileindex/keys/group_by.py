@@ -227,6 +227,3 @@ def _rank_rows(chunks: list[tuple[Any, Any]]) -> tuple[Any, Int64s]:
         part = ranks[end - len(texts) : end]
         rows.append(part if codes is None else part[codes])
     return distinct, np.concatenate(rows)
-
-
-__all__ = ["ColumnRows", "GroupedColumn", "group_rows"]

@@ -185,6 +185,3 @@ def _unaligned(data: np.ndarray[Any, np.dtype[np.uint8]], kind: np.dtype[Any]) -
     """Return a view whose element ``i`` starts at byte ``i``."""
     count = max(0, len(data) - kind.itemsize + 1)
     return np.ndarray((count,), dtype=kind, buffer=data, strides=(1,)) if count else np.zeros(0, dtype=kind)
-
-
-__all__ = ["hash_array", "hash_keys", "text_buffers", "wang_mix", "xxh64"]

@@ -93,6 +93,3 @@ def _fixed_binary(table: np.ndarray[Any, Any]) -> Any:
     width = table.nbytes // len(table)
     offsets = np.arange(len(table) + 1, dtype=np.int64) * width
     return pa.LargeBinaryArray.from_buffers(pa.large_binary(), len(table), [None, pa.py_buffer(offsets), pa.py_buffer(table.tobytes())])
-
-
-__all__ = ["KeyEntries", "key_entries"]

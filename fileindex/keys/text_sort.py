@@ -180,6 +180,3 @@ def _trailing_zeros(words: _Words) -> int:
     """
     union = int(np.bitwise_or.reduce(words))
     return (union & -union).bit_length() - 1 if union else 0
-
-
-__all__ = ["common_length", "rank_texts", "take_texts"]

@@ -259,6 +259,3 @@ def _float(value: Plain, column_type: ColumnType) -> float:
     if not isinstance(value, float):
         raise InvalidFilter(f"{value!r} is not a value of type {column_type.kind}")
     return value
-
-
-__all__ = ["mask", "type_of"]

@@ -174,6 +174,3 @@ def _reject_constant(text: str) -> NoReturn:
 
 def _reject_float(text: str) -> NoReturn:
     raise ValueError(f"the bare float {text} may not be exact")
-
-
-__all__ = ["MAX_DEPTH", "from_json", "to_json"]

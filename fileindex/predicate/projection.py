@@ -93,6 +93,3 @@ def without_columns(predicate: Predicate | None, columns: Collection[str]) -> Pr
     True
     """
     return only_columns(predicate, set(columns_of(predicate)).difference(columns))
-
-
-__all__ = ["UNKNOWN", "Projection", "only_columns", "project", "without_columns"]

@@ -225,6 +225,3 @@ class _Pattern:
         if found["mark"]:
             return (1, False) if found["mark"] == "+" else (0, False)
         return int(found["low"]), found["high"] is None or found["high"] == f",{found['low']}"
-
-
-__all__ = ["AllOf", "AnyOf", "Contains", "Requirement", "columns_required", "required_texts"]

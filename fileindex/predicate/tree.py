@@ -301,31 +301,3 @@ def derive(values: tuple[Plain, ...], form: Hashable, make: Callable[[tuple[Plai
         forms[form] = make(values)
     found: _Form = forms[form]
     return found
-
-
-__all__ = [
-    "FALSE",
-    "TRUE",
-    "And",
-    "ColumnRef",
-    "Compare",
-    "ComputedPredicate",
-    "In",
-    "IsNull",
-    "Leaf",
-    "Op",
-    "Or",
-    "Predicate",
-    "StartsWith",
-    "ValueSet",
-    "all_of",
-    "any_of",
-    "columns_of",
-    "computed_predicates",
-    "conjuncts",
-    "derive",
-    "leaves",
-    "map_leaves",
-    "negate",
-    "values_of",
-]

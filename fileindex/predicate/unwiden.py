@@ -55,6 +55,3 @@ def _is_widening(read: ColumnType, file: ColumnType) -> bool:
 
 
 _WIDTH = {Kind.TINYINT: 1, Kind.SMALLINT: 2, Kind.INT: 4, Kind.BIGINT: 8}
-
-
-__all__ = ["unwiden"]

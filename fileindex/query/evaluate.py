@@ -184,6 +184,3 @@ def _empty(leaf: Leaf) -> FileIndexResult:
             return REMAIN
         case _:
             return SKIP
-
-
-__all__ = ["evaluate", "evaluate_terms"]

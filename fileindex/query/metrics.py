@@ -119,6 +119,3 @@ class IndexMetrics:
             for use in value["by_index"]
         }
         return cls(Counter(value["warnings"]), Counter(value["used"]), value["bytes_read"], by_index)
-
-
-__all__ = ["IndexMetrics", "IndexUse"]

@@ -154,6 +154,3 @@ class FileIndexes:
 
 def _reason(error: object) -> str:
     return str(error) if isinstance(error, str | PaimonError) else f"{type(error).__name__}: {error}"
-
-
-__all__ = ["MAX_ROWS", "FileIndexes"]

@@ -143,6 +143,3 @@ def summary(
         if entry.index_type == BSI:
             return NumberSummary(0, None, None, 0) if entry.is_empty else indexes.query(entry, known[0], summarize)
     return None
-
-
-__all__ = ["summary", "top_n"]

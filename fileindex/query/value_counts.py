@@ -70,6 +70,3 @@ def value_counts(
 
     entry = next((entry for entry in known[1] if entry.index_type == BITMAP and not entry.is_empty), None)
     return None if entry is None else indexes.query(entry, known[0], counts)
-
-
-__all__ = ["value_counts"]

@@ -108,6 +108,3 @@ class BitSlices:
         if bit not in self._slices:
             self._slices[bit] = self._read(bit)
         return self._slices[bit]
-
-
-__all__ = ["BitSlices"]

@@ -106,6 +106,3 @@ def _run_container(words: _Words, opens: _Words) -> bytes:
 
 def _positions(words: _Words) -> Any:
     return np.flatnonzero(np.unpackbits(words.view(np.uint8), bitorder="little").view(np.bool_)).astype("<u2")
-
-
-__all__ = ["serialize_flags", "serialize_slices"]

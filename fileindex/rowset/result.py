@@ -93,6 +93,3 @@ class RowSet:
 
 
 FileIndexResult: TypeAlias = Verdict | RowSet
-
-
-__all__ = ["REMAIN", "SKIP", "FileIndexResult", "RowSet"]

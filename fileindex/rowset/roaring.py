@@ -317,6 +317,3 @@ def _put(out: _Bytes, at: _Longs, values: _Longs, width: int) -> None:
     """
     for byte in range(width):
         out[at + byte] = (values >> (8 * byte)) & 0xFF
-
-
-__all__ = ["SINGLETON_BYTES", "all_rows", "bitmap_to_rows", "deserialize", "rows_to_bitmap", "serialize", "serialize_groups"]

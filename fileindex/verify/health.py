@@ -118,6 +118,3 @@ def _bloom(reader: BloomFilterReader, notes: list[str]) -> tuple[int | None, flo
     elif reader.bits > 8 * SMALL and reader.bits > WASTEFUL * _BITS_A_VALUE * max(distinct, 1):
         notes.append(f"much larger than about {distinct:,} values need; lower 'items'")
     return distinct, rate
-
-
-__all__ = ["IndexHealth", "payload_health"]

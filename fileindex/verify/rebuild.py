@@ -236,6 +236,3 @@ def _leaf_text(leaf: Leaf) -> str:
         case IsNull(column, negated):
             return f"{column} IS {'NOT ' if negated else ''}NULL"
     return str(leaf)
-
-
-__all__ = ["BROKEN_INDEX", "RebuiltIndex", "rebuild_index"]

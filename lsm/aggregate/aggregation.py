@@ -180,6 +180,3 @@ class RowAggregation:
     @cached_property
     def _bounds(self) -> FilePruner:
         return FilePruner(self.store, all_of(*(IsNull(ColumnRef(name)) for name in self.wanted)))
-
-
-__all__ = ["RowAggregation", "Unread"]

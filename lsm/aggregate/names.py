@@ -9,5 +9,3 @@ from typing import Literal, TypeAlias, get_args
 
 AggregateName: TypeAlias = Literal["count", "min", "max", "sum"]
 AGGREGATES: tuple[AggregateName, ...] = get_args(AggregateName)
-
-__all__ = ["AGGREGATES", "AggregateName"]

@@ -183,6 +183,3 @@ def _sum_of_words(words: Any) -> int:
     low = words[:, :-1].sum(axis=0, dtype=np.int64).tolist()
     high = int(words[:, -1].view(np.int32).sum(dtype=np.int64)) if len(words) else 0
     return sum(int(part) << (32 * place) for place, part in enumerate([*low, high]))
-
-
-__all__ = ["ColumnSummary", "RowSummary", "can_aggregate"]

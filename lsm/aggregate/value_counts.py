@@ -83,6 +83,3 @@ class ValueCounting:
         if key.name not in read.constants and values is not None:
             return values
         return pa.concat_arrays([literal_array([read.constants.get(key.name)], type_of(key, read.filter.types))] * count)
-
-
-__all__ = ["CountedValues", "ValueCounting"]

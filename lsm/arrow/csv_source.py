@@ -37,6 +37,3 @@ class CsvSource:
     def close(self) -> None:
         """Close the stream."""
         self._stream.close()
-
-
-__all__ = ["CsvSource"]

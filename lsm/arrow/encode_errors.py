@@ -57,6 +57,3 @@ def failing_column(rows: Any, encode: Callable[[Any], object]) -> str | None:
         except Exception:  # noqa: BLE001 -- any error identifies the column
             return str(name)
     return None
-
-
-__all__ = ["encode_errors", "failing_column"]

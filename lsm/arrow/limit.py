@@ -29,6 +29,3 @@ def _first_rows(batches: Iterable[Any], left: int) -> Iterator[Any]:
         left -= rows.num_rows
         if left == 0:
             return
-
-
-__all__ = ["limit_rows"]

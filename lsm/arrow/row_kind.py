@@ -45,6 +45,3 @@ def drop_retracts(rows: Any) -> Any:
     """
     mask = retracts(rows.column(VALUE_KIND))
     return rows.filter(pc.invert(pa.array(mask))) if mask.any() else rows
-
-
-__all__ = ["ROW_KIND", "ROW_KINDS", "drop_retracts", "kind_texts", "retracts"]

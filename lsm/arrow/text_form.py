@@ -177,15 +177,3 @@ def _texts(views: Any, rows: Any) -> Any:
     wide = pa.Array.from_buffers(_SIXTEEN_BYTES, len(views), [None, wide], offset=views.offset).take(rows).buffers()[1]
     known = pc.is_valid(views).take(rows).buffers()[1] if validity is not None and views.null_count else None
     return pa.Array.from_buffers(pa.string_view(), len(rows), [known, wide, *data]).cast(pa.string())
-
-
-__all__ = [
-    "DICTIONARY",
-    "TextForm",
-    "coded_texts",
-    "concat_tables",
-    "encode_for_gather",
-    "gather",
-    "plain_text",
-    "plain_texts",
-]

@@ -327,6 +327,3 @@ class _Window(AvroCursor):
             self._held = self._read_range(self._start, min(max(length, thresholds.avro_window_bytes), self._size - self._start))
         self.position += length
         return self._held[begin : begin + length]
-
-
-__all__ = ["AvroBlocks", "AvroDataFile", "Block", "decode_blocks"]

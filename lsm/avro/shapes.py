@@ -154,6 +154,3 @@ def plain_schema(shape: Shape, *, branch: bool) -> str:
 
     rows = plain(Shape(shape.kind, shape.arrow, names=shape.names, children=shape.children))
     return json.dumps(rows | {"fields": [{"name": "branch", "type": "long"}, *rows["fields"]]} if branch else rows)
-
-
-__all__ = ["Shape", "plain_schema", "shape_of"]

@@ -325,6 +325,3 @@ def _decimal_bytes(array: Any) -> Encoded:
     needless[:, :-1] = (words[:, :-1] == sign[:, None]) & ((words[:, 1:] > 0x7F) == (sign > 0)[:, None])
     kept = ~np.logical_and.accumulate(needless, axis=1)
     return Encoded(words[kept], kept.sum(axis=1))
-
-
-__all__ = ["AvroFileWriter", "Encoded", "avro_schema", "encode", "interleave"]

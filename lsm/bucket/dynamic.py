@@ -372,16 +372,3 @@ def write_hashes(store: FileStore, names: FileNames, partition: bytes, bucket: i
     name = f"{names.next()}-crc32-{zlib.crc32(data):08x}"
     store.file_io.write(store.paths.index(name, store.partition.decode(partition), bucket), data)
     return IndexFile(file_name=name, file_size=len(data), row_count=len(hashes))
-
-
-__all__ = [
-    "UNKNOWN",
-    "BucketOwnership",
-    "BucketRoom",
-    "BucketWriters",
-    "HashBucketAssigner",
-    "KnownHashes",
-    "PartitionIndex",
-    "read_hashes",
-    "write_hashes",
-]

@@ -132,6 +132,3 @@ def _integers(column: Any, data_type: DataType) -> Any:
     """Return the values of an integer column, null as 0."""
     # A null has zero in its slot of the BinaryRow.
     return np.asarray(pc.fill_null(plain_array(column, data_type.column_type), 0)).astype(np.int64)
-
-
-__all__ = ["bucket_hashes", "bucket_ids", "buckets_of_hashes"]

@@ -127,6 +127,3 @@ def describe_bucket(partition: Sequence[Plain], keys: Sequence[str]) -> str:
     'day=3/hour=None'
     """
     return "/".join(f"{key}={value!r}" for key, value in zip(keys, partition, strict=True))
-
-
-__all__ = ["Assign", "BucketRows", "describe_bucket", "group_by_bucket", "route", "row_partitions"]

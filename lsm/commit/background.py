@@ -57,6 +57,3 @@ class BackgroundCompaction:
                     return
                 store, buckets, self._pending = self._store, self._pending, set()
             compact_buckets(store, self._user, buckets, threads=self._threads)
-
-
-__all__ = ["BackgroundCompaction"]

@@ -23,6 +23,3 @@ def copy_rows(store: FileStore, split: DataSplit, write: TableWrite) -> None:
     retains = bool(store.options.delete_time_retained)
     for rows in read_split(store, split, columns=names, kinds=retains):
         write.write(rows.select(names), kinds=rows.column(VALUE_KIND) if retains else None)
-
-
-__all__ = ["copy_rows", "without_defaults"]

@@ -199,6 +199,3 @@ def _chunks(buckets: Sequence[BucketId]) -> Iterator[list[BucketId]]:
     rest = iter(buckets)
     while chunk := list(islice(rest, thresholds.buckets_a_commit)):
         yield chunk
-
-
-__all__ = ["compact_after_commit", "compact_buckets", "finish_compaction"]

@@ -70,6 +70,3 @@ def move_rows(
 
 def _arrival(file: DataFileMeta) -> tuple[int, str]:
     return file.creation_time or 0, file.file_name
-
-
-__all__ = ["move_rows", "waiting_files"]

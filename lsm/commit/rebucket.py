@@ -105,6 +105,3 @@ def _refuse_lost_partitions(store: FileStore, messages: Sequence[CommitMessage])
         raise CommitConflict(
             f"{store.root}: snapshots since the rows were written have expired; nothing was committed. Write again"
         ) from error
-
-
-__all__ = ["rebucket"]

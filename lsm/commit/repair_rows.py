@@ -122,6 +122,3 @@ def _rewrite_files(repairs: Repairs, store: FileStore, wrong: dict[str, str], co
 
 def _already_done() -> None:
     """Do nothing: the commit made the change."""
-
-
-__all__ = ["repair_rows"]

@@ -61,6 +61,3 @@ def rescale_partition(
         return commit.overwrite(messages, partitions={partition}, read=ReadState(read[0].key), properties=noted)
 
     return RowTransaction(commit, commit_id, is_new=True, threads=threads).run(evaluate, publish).result
-
-
-__all__ = ["partitions_to_rescale", "rescale_partition"]

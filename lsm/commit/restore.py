@@ -68,6 +68,3 @@ def differing_partitions(store: FileStore, target: Snapshot, latest: Snapshot | 
     files = set(zip(now.partition, now.file_name, strict=True)) ^ set(zip(then.partition, then.file_name, strict=True))
     indexes = [{(entry.partition, entry.file_name) for entry in store.index_entries(state)} for state in (latest, target)]
     return {partition for partition, _ in files | (indexes[0] ^ indexes[1])}
-
-
-__all__ = ["differing_partitions", "restore_state"]

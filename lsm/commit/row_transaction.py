@@ -116,6 +116,3 @@ def _shift(tables: Iterator[Any], shift: int) -> Iterator[Any]:
     for table in tables:
         at = table.schema.get_field_index(SEQUENCE_NUMBER)
         yield table.set_column(at, SEQUENCE_NUMBER, pc.add_checked(table.column(at), pa.scalar(shift, pa.int64())))
-
-
-__all__ = ["CommittedRows", "ResequencePlan", "RowTransaction", "resequence"]

@@ -160,6 +160,3 @@ class CompactionChangelog:
         sides = sort_rows(self.key.key_words(both), length=both.num_rows, runs=True)
         twice = np.diff(sides.starts, append=both.num_rows) == 2
         return result.take(pa.array(sides.order[sides.starts[twice]]))
-
-
-__all__ = ["ChangelogWriter", "CompactionChangelog", "changelog_target"]

@@ -273,6 +273,3 @@ def sample_rows(seen: int, count: int, step: int) -> Int64s:
     [1]
     """
     return np.arange(-seen % step, count, step)
-
-
-__all__ = ["BucketCluster", "Clustering", "IncrementalClustering", "Quantiles", "bits_per_column", "hilbert", "sample_rows", "z_order"]

@@ -124,6 +124,3 @@ def join_ranges(
             discard_files(store.file_io, target.directory, file)
         raise
     return joined if joined.before else None
-
-
-__all__ = ["join_ranges", "pick_ranges"]

@@ -74,6 +74,3 @@ def drop_deletes(rows: Any, retention: DeleteRetention | None) -> Any:
         return drop_retracts(rows)
     outdated = one_array(rows.column(VALUE_KIND)).to_numpy(zero_copy_only=False) == _OUTDATED_DELETE
     return rows.filter(pa.array(~outdated)) if outdated.any() else rows
-
-
-__all__ = ["DeleteRetention", "drop_deletes"]

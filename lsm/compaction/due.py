@@ -36,6 +36,3 @@ def compaction_bytes(store: FileStore) -> int:
     if store.options.compacts_fully_at_commit:
         return int(entries.file_size.sum())
     return int(due_entries(store, entries, added=1).file_size.sum())
-
-
-__all__ = ["compaction_bytes", "due_entries"]

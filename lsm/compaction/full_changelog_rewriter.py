@@ -64,6 +64,3 @@ class _WithoutLevel:
 
     def fold(self, rows: Any, done: Sorted) -> Any:
         return self.inner.fold(without_level(rows), done)
-
-
-__all__ = ["FullChangelogRewriter"]

@@ -263,6 +263,3 @@ class LookupRewriter:
 
 def _level0(files: Iterable[DataFileMeta]) -> list[DataFileMeta]:
     return [file for file in files if file.level == 0]
-
-
-__all__ = ["Lookup", "LookupRewriter"]

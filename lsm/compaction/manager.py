@@ -238,6 +238,3 @@ class CompactIncrement:
             if file.file_name not in self.before:
                 self.discard(file)
         self.before, self.after = {}, []
-
-
-__all__ = ["CompactIncrement", "CompactionPolicy", "MergeTreeCompactManager"]

@@ -96,6 +96,3 @@ class RecordExpiry:
             seconds = np.where(values >= _FIRST_MILLIS, values // 1000, values) if self._type.kind is Kind.BIGINT else values
         found: Mask = seconds < int(self.clock()) - self.seconds
         return found
-
-
-__all__ = ["RecordExpiry"]

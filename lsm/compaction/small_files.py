@@ -114,6 +114,3 @@ def join_small_files(
             discard_files(target.store.file_io, target.directory, file)
         raise
     return joined if joined.before else None
-
-
-__all__ = ["SmallFilePolicy", "join_files", "join_small_files"]

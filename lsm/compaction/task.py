@@ -317,18 +317,3 @@ def by_age(section: Section) -> Section:
 
 def _has_rows(table: Any) -> bool:
     return bool(table.num_rows)
-
-
-__all__ = [
-    "ChangeObserver",
-    "CompactStep",
-    "CompactTaskResult",
-    "MergeTreeCompactTask",
-    "MergeTreeRewriter",
-    "Rewrite",
-    "Rewriter",
-    "Upgrade",
-    "by_age",
-    "observe_rounds",
-    "plan_steps",
-]

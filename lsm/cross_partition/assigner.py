@@ -261,6 +261,3 @@ def buckets_of(slots: Int64s, locations: Int32s, placed: Int32s) -> Int32s:
     found[known] = locations[slots[known]]
     found[~known] = placed[-1 - slots[~known]]
     return found
-
-
-__all__ = ["ArrivedRows", "CrossPartitionAssigner", "PlacedRows", "buckets_of"]

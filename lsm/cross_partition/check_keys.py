@@ -57,6 +57,3 @@ def check_key_partitions(store: FileStore, found: Findings) -> None:
                 both = " and ".join(str(store.partition.decode(partitions[at])) for at in sorted((int(places[row]), int(one_of[number]))))
                 message = f"the key {name_key(keys, number)} lives in partitions {both}; {len(twice)} rows have such keys"
                 found.add(ProblemKind.KEY_PARTITION, store.root, message, Origin(branch=store.branch, snapshot=snapshot.id))
-
-
-__all__ = ["check_key_partitions"]

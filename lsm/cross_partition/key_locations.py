@@ -88,6 +88,3 @@ def name_key(keys: KeySet, number: int) -> str:
     """Format a key for messages."""
     row = int(np.flatnonzero(keys.numbers == number)[0])
     return ", ".join(f"{name} = {keys.rows.column(name)[row].as_py()!r:.60}" for name in keys.names)
-
-
-__all__ = ["EVERY_ROW", "NOT_FOUND", "KeyLocations", "locate_keys", "name_key"]

@@ -126,6 +126,3 @@ def _groups(sizes: Sequence[int], budget: int) -> list[list[int]]:
             groups.append([])
         groups[-1].append(part)
     return groups
-
-
-__all__ = ["StagedRows"]

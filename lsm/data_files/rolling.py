@@ -255,6 +255,3 @@ def _rolling(target: FileTarget, source: FileSource, open_file: Callable[[], Dat
     store = target.store
     limit = store.options.target_file_row_num if source is FileSource.APPEND else _NO_LIMIT
     return RollingFileWriter(open_file, store.file_io, target.directory, target.target_size, limit, listener=store.listener)
-
-
-__all__ = ["RollingFileWriter", "discard_files", "key_value_writer", "row_writer", "whole_file_writer"]

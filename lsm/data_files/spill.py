@@ -153,6 +153,3 @@ def batch_rows(table: Any, size: int) -> int:
     """
     rows, held = int(table.num_rows), max(1, int(table.nbytes))
     return max(size * rows // held, min(thresholds.spill_fewest_rows, thresholds.spill_fewest_bytes * rows // held), 1)
-
-
-__all__ = ["SpillDirectory", "SpillFile", "SpillSpace", "batch_rows"]

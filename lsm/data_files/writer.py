@@ -422,17 +422,3 @@ def file_encoder(
         options=parquet,
         table=table,
     )
-
-
-__all__ = [
-    "INDEX_SUFFIX",
-    "PARQUET",
-    "DataFileWriter",
-    "FileEncoder",
-    "FileTarget",
-    "KeyValueDataFileWriter",
-    "RowDataFileWriter",
-    "RowNumbers",
-    "data_file_names",
-    "file_encoder",
-]

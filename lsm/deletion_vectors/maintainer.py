@@ -129,6 +129,3 @@ class BucketVectors:
     def _location(self, file_name: str) -> DeletionFile | None:
         stored = self._stored.get(file_name)
         return None if stored is None else stored.within(file_name, self._rows[file_name])
-
-
-__all__ = ["BucketVectors", "VectorMarks"]

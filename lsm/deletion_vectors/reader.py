@@ -137,15 +137,3 @@ def _decode_64(data: bytes) -> BitMap:
         rows |= low
         at, previous = at + 4 + length, high
     return rows
-
-
-__all__ = [
-    "MAGIC_32",
-    "MAGIC_64",
-    "VECTOR_FILE_VERSION",
-    "VECTOR_FRAME",
-    "DeletionFile",
-    "dead_rows",
-    "decode_deletion_vector",
-    "read_deletion_vector",
-]

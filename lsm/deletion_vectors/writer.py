@@ -83,6 +83,3 @@ class DeletionVectorWriter:
                 data, ranges = bytearray(_VERSION), []
         if ranges:
             yield bytes(data), ranges
-
-
-__all__ = ["DeletionVectorWriter", "encode_deletion_vector"]

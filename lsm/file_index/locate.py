@@ -42,6 +42,3 @@ def index_place(store: FileStore, entry: ManifestEntry) -> IndexPlace | None:
     ranges = store.file_io.open_ranges(path, store.cache.files)
     container = ContainerReader(ranges.read, ranges.size(), file.index_file)
     return IndexPlace(data_path, path, container)
-
-
-__all__ = ["IndexPlace", "index_place"]

@@ -278,6 +278,3 @@ def _keys(spec: IndexSpec) -> tuple[Key, ...]:
     Only bloom filters have row blocks.
     """
     return (_key(spec), (str(spec.column), ROW_BLOCKS)) if spec.index_type == _BLOOM else (_key(spec),)
-
-
-__all__ = ["FileIndexRewriter", "RewrittenIndex", "side_file_name"]

@@ -146,6 +146,3 @@ def _value(content: bytes, end: int, length: int, path: str) -> bytes | None:
     if framed[:4] != _MAGIC or framed_length != length or zlib.crc32(framed[:-4]) != checksum:
         raise CorruptFile(path, "has a value whose frame or checksum is wrong")
     return bytes(framed[4:-12])
-
-
-__all__ = ["BlobFileWriter", "blob_batches"]

@@ -103,6 +103,3 @@ class OpenDataFile(Protocol):
         Batches have about ``batch_bytes`` and at most ``batch_rows``. Columns in ``nanos`` keep all digits of their timestamps. Columns in
         ``dictionaries`` may be dictionary arrays.
         """
-
-
-__all__ = ["OpenDataFile"]

@@ -159,6 +159,3 @@ class WholeGroupFile(ABC):
     def decoding(self) -> AbstractContextManager[None]:
         """Convert errors of the block to ones naming the file."""
         return decoding(self.path, self.FORMAT)
-
-
-__all__ = ["WholeGroupFile"]

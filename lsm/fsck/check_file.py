@@ -74,6 +74,3 @@ class FileCheck:
                 while len(self._hashes) > thresholds.checked_buckets:
                     self._hashes.popitem(last=False)
             return self._hashes[entry.file_name]
-
-
-__all__ = ["FileCheck"]

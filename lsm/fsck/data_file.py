@@ -490,6 +490,3 @@ class CheckedStatistics:
 
 def _shorten(value: Plain) -> str:
     return repr(value) if not isinstance(value, str | bytes) or len(value) <= 40 else f"{value[:40]!r}..."
-
-
-__all__ = ["CheckedDataFile", "CheckedStatistics", "KeyOrder", "RowNumbersSeen", "SeenBounds"]

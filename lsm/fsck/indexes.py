@@ -191,6 +191,3 @@ def _hashes(store: FileStore, unit: IndexUnit) -> Iterator[str]:
 
 def _message(error: BaseException) -> str:
     return error.reason if isinstance(error, CorruptFile) else str(error) or type(error).__name__
-
-
-__all__ = ["CheckedFileIndexes", "check_index_file"]

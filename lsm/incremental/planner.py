@@ -398,6 +398,3 @@ def _same(old: _Side, new: _Side) -> bool:
 def _unzip(side: _Side) -> tuple[tuple[DataFileMeta, ...], tuple[DeletionFile | None, ...] | None]:
     vectors = tuple(vector for _, vector in side)
     return tuple(file for file, _ in side), vectors if any(vectors) else None
-
-
-__all__ = ["Additions", "IncrementalMode", "IncrementalPlanner", "IncrementalSplit", "Piece", "split_from_json"]

@@ -138,6 +138,3 @@ def _in_batches(rows: Any, columns: Sequence[str]) -> Iterator[Any]:
         kinds = one_array(table.column(VALUE_KIND)).to_numpy(zero_copy_only=False)
         table = table.append_column(pa.field(ROW_KIND, pa.string(), nullable=False), kind_texts(kinds))
     yield from table.select(list(columns)).to_batches()
-
-
-__all__ = ["read_incremental"]

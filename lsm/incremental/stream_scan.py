@@ -446,6 +446,3 @@ class StreamScan:
             raise SnapshotExpired(
                 f"{self.store.root}: snapshots since timestamp {millis} have expired; the oldest is {earliest}. {_ADVICE}"
             ) from None
-
-
-__all__ = ["UNLIMITED", "Limits", "Position", "StartMode", "StreamScan", "file_sizes"]

@@ -164,6 +164,3 @@ def _invert(word: WordOf) -> WordOf:
 
 def _nulls_zeroed(word: WordOf, valid: Mask) -> WordOf:
     return lambda rows: np.where(valid if rows is None else valid[rows], word(rows), np.uint64(0))
-
-
-__all__ = ["WordColumn", "WordOf", "fixed_words", "is_variable", "one_array"]

@@ -147,6 +147,3 @@ def key_filter(keys: KeySet, schema: TableSchema, listed: int) -> Predicate:
 
 def _zeros(rows: Int64s | None) -> UInt64s:
     return np.zeros(0 if rows is None else len(rows), np.uint64)
-
-
-__all__ = ["KeySet", "key_filter"]

@@ -146,6 +146,3 @@ def _at_least(column: SortColumn, last: Any, column_type: ColumnType, *, ties: b
     op = (Op.LE if ties else Op.LT) if column.ascending else (Op.GE if ties else Op.GT)
     better = Compare(reference, op, from_scalar(last, column_type))
     return any_of(IsNull(reference), better) if column.nulls_first else better
-
-
-__all__ = ["RowOrder", "TopRows"]

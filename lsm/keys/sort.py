@@ -199,18 +199,3 @@ class SortColumn:
     def __post_init__(self) -> None:
         if self.nulls_first is None:
             object.__setattr__(self, "nulls_first", self.ascending)
-
-
-__all__ = [
-    "DELETE",
-    "INSERT",
-    "SEQUENCE_NUMBER",
-    "UPDATE_AFTER",
-    "UPDATE_BEFORE",
-    "VALUE_KIND",
-    "SortColumn",
-    "SortKey",
-    "Sorted",
-    "rough_order",
-    "sort_rows",
-]

@@ -193,6 +193,3 @@ def _stored(column: Any, data_type: DataType) -> AnyArray:
     found = np.empty(len(distinct), object)
     found[:] = distinct
     return found
-
-
-__all__ = ["KeyBlock", "Layout", "SortedKeys", "key_codes"]

@@ -183,6 +183,3 @@ def key_decoder(types: Sequence[DataType]) -> KeyOf:
         return found
 
     return decode
-
-
-__all__ = ["KeyOf", "LevelRun", "Levels", "Section", "SortedRun", "interval_partition", "key_decoder", "level_runs"]

@@ -272,17 +272,3 @@ def _is_run_below(files: Sequence[DataFileMeta], newer: Sequence[DataFileMeta], 
     if newer and max(file.max_sequence_number for file in files) >= min(file.min_sequence_number for file in newer):
         return False
     return all(len(section) == 1 for section in interval_partition(files, key_of))
-
-
-__all__ = [
-    "CompactUnit",
-    "EarlyFullCompaction",
-    "ForceUpLevel0",
-    "OffPeakHours",
-    "Pick",
-    "UniversalCompaction",
-    "drops_deletes",
-    "pick_full",
-    "trivial_move",
-    "unit_of_prefix",
-]

@@ -372,15 +372,3 @@ class _Loop:
             elif at < len(held) or len(by_code) < limit:
                 by_code[code] = row
         return list(by_code.values())
-
-
-__all__ = [
-    "collect",
-    "in_joined_order",
-    "listagg",
-    "merge_map",
-    "merge_map_with_keytime",
-    "nested_partial_update",
-    "nested_update",
-    "union_bitmaps",
-]

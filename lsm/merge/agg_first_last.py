@@ -110,6 +110,3 @@ def _first_non_null_with_late_ones(history: VersionHistory, valid: Mask, key: in
             else:
                 found, has_value = place, bool(valid[place])
     return found
-
-
-__all__ = ["first_non_null_value", "first_value", "greatest", "last_non_null_value", "last_value", "least"]

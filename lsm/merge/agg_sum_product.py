@@ -353,6 +353,3 @@ class Int128:
         words = np.empty(2 * len(self.high), np.int64)
         words[1::2], words[0::2] = self.high, self.low.view(np.int64)
         return pa.Array.from_buffers(kind, len(self.high), [None, pa.py_buffer(words)])
-
-
-__all__ = ["Int128", "NumberSteps", "product_of", "total"]

@@ -97,6 +97,3 @@ class Aggregation:
             seed=versions.positions == base,
             past=~retract & ~counts,
         )
-
-
-__all__ = ["Aggregation"]

@@ -170,6 +170,3 @@ def _as_java(sketch: bytes) -> bytes:
     elif len(found) == _HEADER:
         found[_SEED_HASH] = b"\x00\x00"
     return bytes(found)
-
-
-__all__ = ["copies_value", "fold_column", "retract_refusal", "union_sketches"]

@@ -115,6 +115,3 @@ def _element(column: tuple[Any, list[UInt64s]], row: int) -> tuple[Any, ...]:
     if words:
         return (1, *(int(word[row]) for word in words))
     return (1, array[row].as_py())  # Python orders str by code points, like UTF-8 bytes
-
-
-__all__ = ["align_runs", "table_of_rows"]

@@ -139,6 +139,3 @@ def combine_codes(columns: list[Int64s]) -> Int64s:
         known, other = np.unique(column, return_inverse=True)
         joined = one * len(known) + other
     return joined
-
-
-__all__ = ["Elements", "codes_of", "combine_codes", "nested_array"]

@@ -314,17 +314,3 @@ def _shallowest(levels: Int8s, done: Sorted) -> Mask:
 
 def _sizes(done: Sorted) -> Int64s:
     return np.diff(done.starts, append=len(done.order))
-
-
-__all__ = [
-    "LEVEL",
-    "Deduplicate",
-    "FirstRow",
-    "LookupMerge",
-    "MergeFunction",
-    "combines_versions",
-    "filter_sorted",
-    "merge_function_for",
-    "with_level",
-    "without_level",
-]

@@ -79,6 +79,3 @@ def fold_key_aligned(rows: Any, key: SortKey, fold: Fold) -> Any:
 
 def _groups(rows: Any, key: SortKey) -> Sorted:
     return sort_rows(key.key_words(rows), length=rows.num_rows, runs=True)
-
-
-__all__ = ["KeepAll", "align_by_key", "fold_key_aligned"]

@@ -202,6 +202,3 @@ def _wide(leaf: pa.DataType) -> pa.DataType:
     if pa.types.is_string(leaf):
         return pa.large_string()
     return pa.large_binary() if pa.types.is_binary(leaf) else leaf
-
-
-__all__ = ["Fold", "MergeRound", "align_versions", "gather_runs", "merge_rounds", "merge_runs", "narrow", "sort_versions", "widen"]

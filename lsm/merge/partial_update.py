@@ -337,6 +337,3 @@ class _Replay:
             else:
                 current = [max(one, other) for one, other in zip(current, ranks, strict=True)]
         return base
-
-
-__all__ = ["GroupEvents", "Ordering", "PartialUpdate", "events"]

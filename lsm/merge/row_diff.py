@@ -156,6 +156,3 @@ def _map_parts(maps: Any, lengths: Int64s) -> tuple[Any, Any]:
         return keys, items
     order = pa.array(sort_rows([WordColumn.of(pa.array(owner)), WordColumn.of(keys)]).order)
     return keys.take(order), items.take(order)
-
-
-__all__ = ["equal_rows", "equal_values", "row_diff"]

@@ -153,6 +153,3 @@ def _append(code: UInt64s, word: UInt64s, low: int, width: int) -> None:
     if width < _BITS:
         np.left_shift(code, np.uint64(width), out=code)
     np.bitwise_or(code, word - np.uint64(low), out=code)
-
-
-__all__ = ["VersionChooser", "pack_keys", "selection_vectors"]

@@ -219,6 +219,3 @@ class Best:
             positions = positions[values == np.repeat(best, sizes)]
         found[self.versions.keys[positions]] = positions
         return found
-
-
-__all__ = ["Best", "GroupFold", "VersionHistory", "Versions"]

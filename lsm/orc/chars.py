@@ -34,6 +34,3 @@ def without_blanks(column: Any, type_: DataType) -> Any:
     They have no meaning in ORC, and other readers remove them.
     """
     return pc.utf8_rtrim(column, characters=" ") if type_.kind is Kind.CHAR else column
-
-
-__all__ = ["without_blanks", "without_padding"]

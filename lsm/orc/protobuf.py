@@ -122,6 +122,3 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
         if byte < 0x80:
             return value & 0xFFFF_FFFF_FFFF_FFFF, at
         shift += 7
-
-
-__all__ = ["OrcMessage", "decode_zigzag", "integer", "integers", "message", "messages", "text", "texts"]

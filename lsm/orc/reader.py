@@ -222,6 +222,3 @@ def _fits(tail: OrcTail, stored: OrcType, type_: DataType) -> bool:
             return all(field.name in there and _fits(tail, there[field.name], field.type) for field in type_.fields)
         case _:
             return True
-
-
-__all__ = ["OrcDataFile", "with_java_seconds"]

@@ -71,6 +71,3 @@ def exceeds_nanos(found: OrcMessage) -> bool:
     """Return whether a timestamp column exceeds nanoseconds since 1970."""
     extents = [integer(values, side) for values in messages(found, _TIMES) for side in _EXTENTS]
     return any(abs(decode_zigzag(value)) > _NANOS_MILLIS for value in extents)
-
-
-__all__ = ["exceeds_nanos", "stripe_bounds"]

@@ -342,6 +342,3 @@ def with_parts(array: Any, change: Callable[[Any, int], Any]) -> Any:
     if pa.types.is_map(kind):
         return pa.MapArray.from_arrays(offsets, change(array.keys, 0), change(array.items, 1), type=kind, mask=nulls)
     return pa.ListArray.from_arrays(offsets, change(array.values, 0), type=kind, mask=nulls)
-
-
-__all__ = ["OrcKind", "OrcStatistics", "OrcTail", "OrcType", "metadata_of", "with_parts"]

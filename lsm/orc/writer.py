@@ -256,6 +256,3 @@ def _check_times(array: Any, name: str) -> None:
         _check_times(array.items, name)
     elif pa.types.is_list(array.type):
         _check_times(array.flatten(), name)
-
-
-__all__ = ["OrcFileWriter"]

@@ -217,6 +217,3 @@ def decompress(body: memoryview, codec: int, size: int) -> bytes:
     except (OSError, KeyError) as error:  # Arrow's error of damaged bytes, or an unknown codec
         raise ValueError(f"a page cannot be decompressed: {error}") from error
     return data
-
-
-__all__ = ["ChunkValues", "bloom_has_one", "decompress", "dictionary_has_one", "encodings"]

@@ -382,6 +382,3 @@ def _decode_dictionary(leaf: ColumnPages) -> Any:
     if decoded.num_rows != count:
         raise ValueError(f"a dictionary has {decoded.num_rows} entries, but its header says {count}")
     return decoded.column(0).combine_chunks()
-
-
-__all__ = ["codes_at", "levels", "take_rows"]

@@ -367,6 +367,3 @@ def _plain(raw: bytes, element: Struct, type_: DataType) -> Any:
     if found is not raw:  # a number
         return found
     return int.from_bytes(raw, "big", signed=True) if type_.kind is Kind.DECIMAL else None
-
-
-__all__ = ["ExpectedFooter", "FooterMismatch"]

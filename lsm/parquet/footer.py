@@ -195,6 +195,3 @@ def _read_encoded(read_range: ReadRange, size: int) -> tuple[bytes, bytes]:
             raise ValueError("the checksums of the footer are longer than the file")
         before = read_range(place, checksums_size)
     return footer, before[len(before) - checksums_size :]
-
-
-__all__ = ["CachedFooter", "RowGroup"]

@@ -94,6 +94,3 @@ def verify_footer_checksums(checksums: bytes, footer: bytes, footer_start: int) 
         raise ValueError("the checksum of the footer does not match")
     end = footer_start - len(checksums)
     return FooterChecksums(end - length, end, tuple(number for (number,) in _NUMBER.iter_unpack(checksums[: -_TRAILER.size])))
-
-
-__all__ = ["FooterChecksums", "footer_checksums", "footer_checksums_length", "verify_footer_checksums"]

@@ -276,17 +276,3 @@ def row_group(chunks: Sequence[bytes], end: int, rows: int) -> Struct:
         RowGroupMetaData.TOTAL_BYTE_SIZE: (I64, end),
         RowGroupMetaData.NUM_ROWS: (I64, rows),
     }
-
-
-__all__ = [
-    "PARQUET_MAGIC",
-    "FooterSink",
-    "as_integers",
-    "columns_with_nan",
-    "extent",
-    "file_end",
-    "maps_as_lists",
-    "name_timestamps",
-    "row_group",
-    "take_bounds",
-]

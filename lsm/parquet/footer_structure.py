@@ -457,6 +457,3 @@ def _check_signature(signature: tuple[tuple[int, int], ...], kind: str) -> None:
     missing = _NEEDED.get(kind, set()) - {number for number, _ in signature}
     if missing:
         raise ValueError(f"the footer has a {kind} without field {min(missing)}")
-
-
-__all__ = ["BYTES_IN_MEMORY", "FooterHead", "LeafColumn", "check_fields", "check_footer", "chunk_extent", "decode_footer", "raw_bounds"]

@@ -101,6 +101,3 @@ def leaf_count(arrow: Any) -> int:
     if pa.types.is_list(arrow) or pa.types.is_large_list(arrow) or pa.types.is_fixed_size_list(arrow):
         return leaf_count(arrow.value_type)
     return 1
-
-
-__all__ = ["NestedPages", "can_weave", "leaf_count", "weave"]

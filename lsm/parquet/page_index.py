@@ -542,16 +542,3 @@ def _one(index: bytes) -> Int64s | None:
 
 def _place(page: Struct) -> tuple[int, int, int]:
     return value(page, PageLocation.OFFSET), value(page, PageLocation.COMPRESSED_PAGE_SIZE), value(page, PageLocation.FIRST_ROW_INDEX)
-
-
-__all__ = [
-    "LAST_OF_META_HEAD",
-    "ColumnPages",
-    "PageFooter",
-    "PageIndexes",
-    "ReadRange",
-    "RowsOfPage",
-    "TouchedPages",
-    "layouts",
-    "page_locations",
-]

@@ -278,6 +278,3 @@ def _number(encoded: bytes) -> int:
     for byte in reversed(encoded):
         raw = raw << 7 | byte & 0x7F
     return int(unzigzag(raw))
-
-
-__all__ = ["LONGEST", "data_page", "data_pages", "dictionary_page", "take_leaves"]

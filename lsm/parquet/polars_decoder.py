@@ -288,6 +288,3 @@ def _verify(content: bytes, leaves: Sequence[ColumnPages], moved: Sequence[int])
     found = [crc32(view[start:end]) for start, end in zip((ends - inner[known]).tolist(), ends.tolist(), strict=True)]
     if found != checksums[known].tolist():
         raise ValueError("the checksum of a page does not match")
-
-
-__all__ = ["ChunkGroup", "can_decode", "chunk_file", "masked_rows", "rows_of_texts"]

@@ -519,6 +519,3 @@ def decoding(path: str, file_format: str) -> Iterator[None]:
         if isinstance(error, OSError) and error.errno is not None:  # raised by storage, not by the decoder
             raise StorageError(error.errno, error.strerror or "cannot be read", path) from error
         raise CorruptFile(path, f"is not a readable {file_format} file ({error})") from error
-
-
-__all__ = ["ParquetDataFile", "decoding", "rows_only"]

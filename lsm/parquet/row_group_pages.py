@@ -129,6 +129,3 @@ def _all_breaks(starts: Sequence[_Rows], num_rows: int) -> _Rows:
         return np.array([0, num_rows])
     alike = all(one is starts[0] for one in starts)
     return starts[0] if alike else np.unique(np.concatenate(starts))
-
-
-__all__ = ["GroupPages", "matching_rows"]

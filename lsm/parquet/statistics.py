@@ -175,6 +175,3 @@ def _one_by_one(index: bytes, physical_type: int, data_type: DataType, rows: Int
         for null_page, least, most, null_count, count in zip(empty, low, high, nulls, rows.tolist(), strict=True)
     ]
     return BoundsColumn.of(found, data_type), value(fields, ColumnIndex.BOUNDARY_ORDER)
-
-
-__all__ = ["check_pages", "column_bounds", "decode_column_index", "has_bounds"]

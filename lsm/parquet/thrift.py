@@ -281,20 +281,3 @@ def unzigzag(value: Any) -> Any:
     [0, -1, 1, -2]
     """
     return value >> 1 ^ -(value & 1)
-
-
-__all__ = [
-    "BINARY",
-    "I32",
-    "I64",
-    "LIST",
-    "STRUCT",
-    "TRUE_FIELD",
-    "Struct",
-    "decode_struct",
-    "encode_struct",
-    "list_head",
-    "unzigzag",
-    "varint",
-    "with_fields",
-]

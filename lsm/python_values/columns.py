@@ -90,6 +90,3 @@ def python_scalar(name: str, value: Any, wanted: pa.DataType) -> pa.Scalar:
         return python_array([value], wanted)[0]
     except InvalidValue as error:
         raise SchemaMismatch(f"column '{name}{error.path}': {error.reason}{'' if error.path else values_hint(wanted)}") from error
-
-
-__all__ = ["python_column", "python_scalar"]

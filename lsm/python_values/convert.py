@@ -348,6 +348,3 @@ def _structs(values: Sequence[Any], target: pa.DataType) -> Any:
 
 def _field(values: Sequence[Any], field: pa.Field) -> Any:
     return _part([None if value is None else value.get(field.name) for value in values], field.type, None, lambda _, __: f".{field.name}")
-
-
-__all__ = ["InvalidValue", "python_array"]

@@ -101,6 +101,3 @@ def without_nan(values: Sequence[Any]) -> Sequence[Any]:
     return [
         None if type(value) in kinds and (value.is_nan() if isinstance(value, Decimal) else np.isnan(value)) else value for value in values
     ]
-
-
-__all__ = ["ARROW_TYPES", "CONVERSION_ERRORS", "Family", "family_of", "without_nan", "without_pandas_nulls"]

@@ -89,6 +89,3 @@ def _other(values: Sequence[Any]) -> pa.DataType:
         if family is not first and frozenset({family, first}) not in _WIDER:
             raise InvalidValue(row, "", f"{value!r:.60} ({type(value).__name__}) is in one column with values of kind {first}")
     raise InvalidValue(0, "", "the values are of several kinds")
-
-
-__all__ = ["infer_type"]

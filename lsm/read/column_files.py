@@ -168,6 +168,3 @@ def _zip_columns(streams: Sequence[Iterator[Any]], count: int, path: str) -> Ite
         fields = [field for piece in pieces for field in piece.schema]
         yield done, pa.RecordBatch.from_arrays([column for piece in pieces for column in piece.columns], schema=pa.schema(fields))
         done += length
-
-
-__all__ = ["ROW_NUMBERS", "ColumnFilesRead", "drop_dead"]

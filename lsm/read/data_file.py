@@ -249,6 +249,3 @@ class DataFileRead:
             return None
         types = column_types(self.store.schemas.get(self.file.schema_id).fields)
         return FileIndex(container, self.mapping, types, self.file.row_count, self.report)
-
-
-__all__ = ["DataFileRead"]

@@ -132,6 +132,3 @@ class FilterInside:
         if self.residual in {TRUE, FALSE}:
             return self.residual
         return residual_after_statistics(self.residual, self._pruner.bounds(file), self.filter.types)
-
-
-__all__ = ["FileFilter", "FilterInside", "residual_after_statistics"]

@@ -101,6 +101,3 @@ def runs_that_count(sizes: Sequence[int]) -> int:
     small = [size for size in whole if size <= most // len(sizes)]
     large = len(whole) - len(small)
     return -(-large * most // (most - sum(small))) if large else 1
-
-
-__all__ = ["batch_bytes_of", "every_row", "file_rows", "row_columns", "runs_that_count"]

@@ -174,6 +174,3 @@ def open_container(store: FileStore, path: str, file: DataFileMeta, report: Read
     except OSError as error:
         report.index.warnings[f"{sidecar}: {error.strerror or error}"] += 1
         return None
-
-
-__all__ = ["FileIndex", "Selection", "open_container"]

@@ -113,6 +113,3 @@ class _Search:
                 return
             if batch.num_rows:
                 self.found.append(batch)
-
-
-__all__ = ["candidate_keys", "version_filters"]

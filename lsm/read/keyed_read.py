@@ -250,6 +250,3 @@ def _meets(low: Any, high: Any, ends: Any) -> Mask:
 
 def _bitmap_weight(rows: BitMap) -> int:
     return _OBJECT_BYTES + 2 * len(rows)
-
-
-__all__ = ["KeyPages", "KeyedRead"]

@@ -184,6 +184,3 @@ def _with_column(batch: Any, name: str, values: Any) -> Any:
     if not batch.num_columns:
         return pa.RecordBatch.from_arrays([values], [name])
     return batch.append_column(name, values)
-
-
-__all__ = ["read_with_metadata"]

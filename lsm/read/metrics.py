@@ -68,6 +68,3 @@ class ReadReport:
 
 
 _COUNTERS = tuple(item.name for item in fields(ReadReport) if item.name != "index")
-
-
-__all__ = ["ReadReport"]

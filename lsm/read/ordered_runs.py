@@ -88,6 +88,3 @@ class OrderedRuns:
         if visible.all():
             return rows
         return rows.filter(arrow_array(visible if distinct is None else visible[distinct]))
-
-
-__all__ = ["OrderedRuns"]

@@ -566,6 +566,3 @@ def _one_batch(pieces: Sequence[Any]) -> Any:
         return pieces[0]
     table = pa.Table.from_batches(pieces)
     return pa.RecordBatch.from_arrays([pa.concat_arrays(column.chunks) for column in table.columns], schema=table.schema)
-
-
-__all__ = ["RowGroupRead", "may_have_retracts"]

@@ -403,6 +403,3 @@ def _in_batches(rows: Any, columns: Sequence[str], dictionaries: frozenset[str])
         yield pa.RecordBatch.from_struct_array(pa.StructArray.from_buffers(pa.struct([]), rows.num_rows, [None]))
         return
     yield from plain_texts(rows.select(list(columns)), dictionaries).to_batches()
-
-
-__all__ = ["SplitRead", "read_split"]

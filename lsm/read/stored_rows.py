@@ -34,6 +34,3 @@ def files_storing(store: FileStore, entries: Sequence[ManifestEntry], predicate:
 
     map_in_threads(search, list({entry.file.file_name: entry for entry in entries}.values()), threads)
     return found
-
-
-__all__ = ["files_storing"]

@@ -61,6 +61,3 @@ class TextRows:
         if found is not None:
             self.report.bytes_read += sum(sizes[: len(some)])
         self._found.update(zip((group.index for group in some), found or [None] * len(some), strict=True))
-
-
-__all__ = ["TextRows"]

@@ -124,6 +124,3 @@ def _files(split: DataSplit) -> list[DataSplit]:
         split.model_copy(update={"files": (file,), "deletion_files": None if vector is None else (vector,)})
         for file, vector in zip(split.files, vectors, strict=True)
     ]
-
-
-__all__ = ["TopRead"]

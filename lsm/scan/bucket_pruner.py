@@ -183,6 +183,3 @@ def section_starts(bucket: Int64s, low: Int64s, high: Int64s) -> np.ndarray[tupl
         reach = np.maximum.accumulate(high + apart)
         starts[1:] = (bucket[1:] != bucket[:-1]) | (low[1:] + apart[1:] > reach[:-1])
     return starts
-
-
-__all__ = ["BucketPruner", "key_ranks", "section_starts", "sections"]

@@ -360,6 +360,3 @@ class ManifestPruner:
             schema = self.store.schema if schema_id == self.store.schema.id else self.store.schemas.get(schema_id)
             found = self._mappings[schema_id] = schema, SchemaMapping.of(self.store.schema.fields, schema.fields, schema_id)
         return found
-
-
-__all__ = ["FilePruner", "ManifestPruner", "check_rows_only", "row_ranges"]

@@ -162,6 +162,3 @@ def _partition_names(schema: TableSchema) -> list[str]:
 def _plain(column: Any, schema: TableSchema, name: str) -> Plain:
     data_type = schema.column_types[name]
     return plain_values(plain_array(column, data_type), data_type)[0]
-
-
-__all__ = ["BucketKeys", "BucketPlace", "HeldBucket", "keys_by_bucket", "plan_of_keys"]

@@ -102,6 +102,3 @@ def _check_columns(store: FileStore, other: FileStore) -> None:
         raise UnsupportedTable(
             f"{store.root}: branch '{other.branch}' of option '{FALLBACK_BRANCH}' or '{PRIMARY_BRANCH}' has other columns than the table"
         )
-
-
-__all__ = ["branch_of", "other_branch", "plan_both"]

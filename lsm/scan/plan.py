@@ -110,6 +110,3 @@ class Report:
         yield tally
         millis = (time.perf_counter() - start) * 1000
         self.stages.append(Stage(name, tally.kept, tally.dropped, tally.bytes_kept, tally.bytes_dropped, millis, tally.note))
-
-
-__all__ = ["Report", "ScanPlan", "Stage", "Tally"]

@@ -218,6 +218,3 @@ class PlannedSplits(Sequence[DataSplit]):
             known = (self.paths[source] for source in np.unique(self.source[files]).tolist())
             names = ", ".join(path for path in known if path) or "new manifest entries"
             raise CorruptFile(names, f"an entry is not valid ({error.__cause__ or error})") from error
-
-
-__all__ = ["PlannedSplits", "Sums", "splits_of", "sums_of"]

@@ -460,6 +460,3 @@ def compacted_snapshot(store: FileStore) -> Snapshot | None:
         if snapshot.commit_kind is CommitKind.COMPACT and is_full:
             return snapshot
     return store.snapshots.latest()
-
-
-__all__ = ["BlockPruner", "ScanPlanner", "compacted_snapshot"]

@@ -259,6 +259,3 @@ def _values(term: Predicate, types: Mapping[str, ColumnType]) -> tuple[str, dict
         values = [spelling for value in values for spelling in ((0.0, -0.0) if value == 0 else (value,))]
         return name, {repr(value): value for value in values}
     return name, {value: value for value in values}
-
-
-__all__ = ["bind_constants", "bind_rows", "bucket_keys", "is_short", "required_texts", "whole_keys"]

@@ -95,6 +95,3 @@ def _pack(
             here = slice(unit_starts[members[0]], unit_starts[members[-1] + 1])
             rows = order[here]
             yield WeightedFiles(rows, bool(alone[here].all() or (rows.size == 1 and clean[here][0])))
-
-
-__all__ = ["Ranges", "WeightedFiles", "file_groups"]

@@ -42,6 +42,3 @@ def _unit(split: DataSplit, files: Sequence[DataFileMeta], vectors: dict[str, De
     found = tuple(vectors.get(file.file_name) for file in files)
     update = {"files": tuple(files), "raw_convertible": is_raw, "deletion_files": found if any(found) else None}
     return split.model_copy(update=update)
-
-
-__all__ = ["units"]

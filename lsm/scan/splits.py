@@ -125,6 +125,3 @@ def is_counted(file: DataFileMeta) -> bool:
     """Return whether the file's count of retract rows is reliable."""
     # Compaction counts retract rows, and append files have none.
     return file.file_source == FileSource.COMPACT or file.min_key == EMPTY_ROW
-
-
-__all__ = ["DataSplit", "FileGroup", "append_groups", "is_counted", "pack"]

@@ -251,6 +251,3 @@ def _hashes(dense: pa.Array, kind: ColumnType) -> _Hashes:
 def _fixed_length(kind: ColumnType) -> int:
     """Return the estimated bytes of a value in memory."""
     return 16 if kind.kind is Kind.DECIMAL and kind.precision > 18 else _LENGTHS.get(kind.kind, 8)
-
-
-__all__ = ["DistinctCounter", "collect_statistics", "counted_rows", "own_statistics", "proves_empty", "statistics_of"]

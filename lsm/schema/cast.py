@@ -373,6 +373,3 @@ def fit_binary(array: Any, new: DataType) -> Any:
     if new.kind is Kind.BINARY:
         array = pc.binary_join_element_wise(array, pa.scalar(bytes(new.length), pa.binary()), pa.scalar(b"", pa.binary()))
     return pc.binary_slice(array, 0, new.length)
-
-
-__all__ = ["cast_values", "fit_binary", "fit_text", "from_text", "may_parse", "plain_decimal", "to_text"]

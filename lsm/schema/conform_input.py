@@ -310,6 +310,3 @@ def _zero(kind: pa.DataType) -> Any:
     if types.is_decimal(kind):
         return Decimal(0)
     return False if types.is_boolean(kind) else 0
-
-
-__all__ = ["complete_deletes", "conform", "conform_column", "has_null", "nested_parts", "takeable"]

@@ -320,6 +320,3 @@ def _nulls(array: Any) -> Any:
 def column_types(fields: Sequence[DataField]) -> dict[str, ColumnType]:
     """Return types by name, for predicates and indexes."""
     return {column.name: column.type.column_type for column in fields}
-
-
-__all__ = ["SchemaMapping", "can_cast", "column_types", "is_same", "to_read_schema", "way_back"]

@@ -41,6 +41,3 @@ def without_views(kind: pa.DataType) -> pa.DataType:
     if pa.types.is_string_view(kind):
         return pa.large_string()
     return pa.large_binary() if pa.types.is_binary_view(kind) else kind
-
-
-__all__ = ["with_leaves", "without_views"]

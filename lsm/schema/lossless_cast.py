@@ -304,17 +304,3 @@ def _arrow_type_code(field: DataField) -> str | None:
         arrow = field.type.arrow
         return f"pa.timestamp('{arrow.unit}')" if arrow.tz is None else f"pa.timestamp('{arrow.unit}', 'UTC')"
     return _NAMES.get(kind)
-
-
-__all__ = [
-    "LossyCast",
-    "cast_hint",
-    "first_lossy_row",
-    "first_row",
-    "lossless_cast",
-    "may_cast",
-    "missing_hint",
-    "shorter_hint",
-    "values_hint",
-    "wider_hint",
-]

@@ -106,16 +106,3 @@ def is_int96(data_type: DataType) -> bool:
     if data_type.kind in TIMESTAMPS:
         return data_type.precision > _MAX_INT64_PRECISION
     return data_type.is_nested and any(map(is_int96, data_type.children))
-
-
-__all__ = [
-    "KEY_ID_OFFSET",
-    "KEY_PREFIX",
-    "KIND_FIELD",
-    "SEQUENCE_FIELD",
-    "file_schema",
-    "is_int96",
-    "key_fields",
-    "key_value_fields",
-    "needs_int96",
-]

@@ -94,6 +94,3 @@ def _plain_size(chunk: Any) -> int:
 def _is_sized(kind: Any) -> bool:
     types = pa.types
     return bool(types.is_string(kind) or types.is_large_string(kind) or types.is_binary(kind) or types.is_large_binary(kind))
-
-
-__all__ = ["in_pieces"]

@@ -125,6 +125,3 @@ def _overlong(array: Any, data_type: DataType) -> Mask:
         return np.zeros(len(array), np.bool_)
     lengths = pc.utf8_length(array) if data_type.kind in STRINGS else pc.binary_length(array)
     return np.asarray(pc.fill_null(pc.greater(lengths, data_type.length), fill_value=False))
-
-
-__all__ = ["refused_rows"]

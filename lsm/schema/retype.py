@@ -103,6 +103,3 @@ def _leaves(array: Any, old: DataType, new: DataType) -> Iterator[tuple[Any, Dat
         return
     for (values, before), after in zip(nested_parts(array, old), new.children, strict=True):
         yield from _leaves(values, before, after)
-
-
-__all__ = ["RetypeCount"]

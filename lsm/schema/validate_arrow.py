@@ -115,6 +115,3 @@ def _row_of(array: Any, position: int | None) -> int | None:
     offsets = array.offsets.to_numpy(zero_copy_only=False)
     row = int(np.searchsorted(offsets, position, side="right")) - 1
     return row if 0 <= row < len(array) else None
-
-
-__all__ = ["validate_batches", "validate_rows"]

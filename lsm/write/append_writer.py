@@ -180,6 +180,3 @@ class AppendOnlyWriter:
     def _count(self, files: list[DataFileMeta]) -> None:
         self.metrics.files += len(files)
         self.metrics.bytes_written += sum(file.file_size for file in files)
-
-
-__all__ = ["AppendOnlyWriter"]

@@ -140,6 +140,3 @@ class ExistingFiles:
                 if entry.index_type == DELETION_VECTORS:
                     self._vectors.setdefault((entry.partition, entry.bucket), []).append(entry)
         return self._vectors.get((encoded, bucket), [])
-
-
-__all__ = ["ExistingFiles"]

@@ -197,6 +197,3 @@ def bucket_assignment(context: AssignmentContext) -> BucketAssignment:
             return PartitionBuckets(context)
         case _:
             return FixedBuckets(context)
-
-
-__all__ = ["AssignmentContext", "BucketAssignment", "bucket_assignment"]

@@ -75,6 +75,3 @@ class BucketCompaction:
         )
         manager.add(list(new_files))
         return cls(manager, CompactIncrement(rewriter.discard), plain)
-
-
-__all__ = ["BucketCompaction"]

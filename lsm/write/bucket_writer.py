@@ -232,6 +232,3 @@ class WriteJob:
     """Set missing columns to null, although stored values would be lost. False: refuse rows without them (``lsm.schema.conform_input``)."""
     finds_keys: bool = True
     """Look up keys that cross partitions. False: the committer assigns partitions (``lsm.commit.rebucket``)."""
-
-
-__all__ = ["BucketContext", "BucketWriter", "WriteJob", "WriteMetrics"]

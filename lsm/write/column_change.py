@@ -92,6 +92,3 @@ def column_target(target: FileTarget, columns: Sequence[str]) -> FileTarget:
                 f"{store.root}: column '{name}': values of type BLOB are not updated, as in Paimon, and nothing was committed; append the row again"
             )
     return replace(target, columns=tuple(name for name in store.schema.names if name in columns))
-
-
-__all__ = ["RowRange", "column_target", "range_rows", "row_ranges"]

@@ -368,6 +368,3 @@ class AppendMerge(AppendChange):
         stays = np.ones(rows.num_rows, np.bool_)
         stays[at[decided.gone]] = False
         return new.filter(pa.array(stays)), len(decided.gone) + len(decided.places)
-
-
-__all__ = ["AppendChange", "AppendMerge", "Decision", "MatchingRows", "Successors", "Update", "matching_files", "put_in_place"]

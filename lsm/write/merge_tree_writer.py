@@ -203,6 +203,3 @@ class MergeTreeWriter:
         self.metrics.compactions += 1
         self.metrics.bytes_read += sum(file.file_size for file in result.before if file.file_name not in kept)
         self._count(made)
-
-
-__all__ = ["MergeTreeWriter", "sort_key_of"]

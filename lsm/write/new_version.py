@@ -282,6 +282,3 @@ def lost_values_message(group: SequenceGroup) -> str:
 def decrease_message(names: Collection[str]) -> str:
     """Return the error text for decreasing ordering columns."""
     return f"column '{', '.join(names)}' orders the versions of a row, so it cannot be set to a smaller value"
-
-
-__all__ = ["NewVersion", "Way", "decrease_message", "lost_values_message", "null_message", "unordered_message"]

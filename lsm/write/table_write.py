@@ -456,6 +456,3 @@ def compact_together(
             else:
                 write.cluster(partition, bucket, clustering)
         return write.prepare_commit()
-
-
-__all__ = ["TableWrite", "WriteKinds", "compact_together"]

@@ -50,6 +50,3 @@ class UnorderedValues:
                     ordering,
                     ordering,
                 )
-
-
-__all__ = ["UnorderedValues"]

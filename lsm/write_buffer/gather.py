@@ -83,6 +83,3 @@ class RowsInPlace:
         back = np.empty(len(positions), np.int64)
         back[np.concatenate(places)] = np.arange(len(positions))
         return concat_tables(pieces).combine_chunks().take(pa.array(back))
-
-
-__all__ = ["GatheredInput", "RowsInPlace"]

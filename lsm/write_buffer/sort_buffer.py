@@ -149,6 +149,3 @@ def _in_batches(tables: Iterator[Any], size: int) -> Iterator[Any]:
     # Otherwise the in-memory run would make every merge round large.
     for table in tables:
         yield from (pa.Table.from_batches([batch]) for batch in table.to_batches(max_chunksize=batch_rows(table, size)))
-
-
-__all__ = ["SortBuffer"]

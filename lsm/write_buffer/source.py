@@ -263,6 +263,3 @@ def concat_kinds(parts: Sequence[tuple[int, Int8s | None]]) -> Int8s | None:
     if all(kinds is None for _, kinds in parts):
         return None
     return np.concatenate([np.full(count, INSERT, np.int8) if kinds is None else kinds for count, kinds in parts])
-
-
-__all__ = ["Blocks", "BufferedRows", "Source", "concat_kinds"]

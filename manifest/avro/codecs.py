@@ -179,6 +179,3 @@ def snappy_size(data: bytes) -> int:
         if byte < 0x80:
             break
     return size
-
-
-__all__ = ["BROKEN_BLOCK", "MAX_PAYLOAD", "codec_name", "compressor", "data_codec_name", "decompressor", "snappy_size"]

@@ -475,6 +475,3 @@ def _chain(starts: Int64s, ends: Int64s, bad: Mask, count: int, size: int) -> In
             break
         row, offset = steps[row], int(ends[row])
     return np.array(chosen) if len(chosen) == count and ended[chosen[-1]] else None
-
-
-__all__ = ["RecordColumns", "Spans", "at_offsets", "decode_columns", "decode_few_columns", "optional_longs"]

@@ -514,17 +514,3 @@ def _type(name: str, kind: AvroSchema) -> Any:
     if kind == "int":
         return pa.int8() if name in _ONE_BYTE else pa.int32()
     return {"long": pa.int64(), "string": pa.string(), "bytes": pa.binary()}[kind]
-
-
-__all__ = [
-    "AVRO",
-    "Container",
-    "ContainerWriter",
-    "blocks_of",
-    "encode_records",
-    "in_format",
-    "read_blocks",
-    "read_container",
-    "read_header",
-    "write_avro",
-]

@@ -145,6 +145,3 @@ def _plain(schema: AvroSchema) -> AvroSchema:
     if "items" in cleaned:
         return cleaned | {"items": _plain(cleaned["items"])}
     return cleaned | {"type": _plain(cleaned["type"])} if isinstance(cleaned.get("type"), dict | list) else cleaned
-
-
-__all__ = ["INDEX_MANIFEST", "MANIFEST_ENTRY", "MANIFEST_LIST", "AvroSchema", "layout", "prepare_schema"]

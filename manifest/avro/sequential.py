@@ -191,6 +191,3 @@ def _varint(payload: bytes, at: int) -> tuple[int, int]:
         shift += 7
         if shift > _MOST_BITS:
             raise ValueError("a number of more than 64 bits")
-
-
-__all__ = ["FewRecords", "decode_few"]

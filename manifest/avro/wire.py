@@ -82,6 +82,3 @@ def block_prefix(count: int, content: bytes) -> bytes:
     The number of records and the number of bytes.
     """
     return encode_long(count) + encode_long(len(content))
-
-
-__all__ = ["MAGIC", "SYNC_BYTES", "AvroCursor", "block_prefix", "encode_header", "encode_long"]

@@ -347,16 +347,3 @@ def remember(store: FileStore, snapshot: Snapshot) -> None:
     with suppress(PaimonError, OSError):  # the message about the commit matters more
         if not list_markers(store, snapshot.commit_user, snapshot.commit_identifier):
             write_marker(store, snapshot.commit_user, snapshot.commit_identifier, snapshot.id - 1)
-
-
-__all__ = [
-    "CommitAttempt",
-    "CommitChange",
-    "CommitIdentity",
-    "first_row_id",
-    "is_included",
-    "partition_statistics",
-    "remember",
-    "verify_not_overwritten",
-    "with_row_ids",
-]

@@ -300,6 +300,3 @@ def _overwrite_entries(store: FileStore, messages: Sequence[CommitMessage]) -> l
     lifted = [entry.model_copy(update={"file": entry.file.upgrade(store.options.max_level)}) for entry in entries]
     overlapping = file_conflicts(EntryColumns.of(()), EntryColumns.of(lifted), key)
     return entries if overlapping else lifted
-
-
-__all__ = ["Compactions", "analyze_change", "append_change", "forget_change", "manifests_change", "overwrite_change", "replace_change"]

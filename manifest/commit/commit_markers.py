@@ -98,6 +98,3 @@ def write_marker(store: FileStore, user: str, identifier: int, base: int) -> str
 def _directory(store: FileStore, user: str) -> str:
     """Return one of 256 directories, which keeps listings short."""
     return f"{store.paths.writers}/{hashlib.sha256(user.encode()).hexdigest()[:2]}"
-
-
-__all__ = ["CommitMarker", "list_markers", "refuse_expired_run", "write_marker"]

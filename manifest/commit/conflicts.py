@@ -155,15 +155,3 @@ def _bucket(entries: EntryColumns, row: int) -> BucketId:
 
 def _buckets(entries: EntryColumns) -> list[BucketId]:
     return list(zip(entries.partition, entries.bucket.tolist(), strict=True))
-
-
-__all__ = [
-    "BucketId",
-    "Conflict",
-    "bucket_count_conflicts",
-    "file_conflicts",
-    "first_touched",
-    "max_sequences",
-    "read_conflicts",
-    "row_range_conflicts",
-]

@@ -625,6 +625,3 @@ def _wait_seconds(shortest_ms: int, longest_ms: int, retry: int) -> float:
     """Return an exponential back-off with jitter, in seconds."""
     wait: float = min(shortest_ms * 2.0**retry, longest_ms)
     return wait * random.uniform(0.5, 1.2) / 1000  # noqa: S311 -- not a secret
-
-
-__all__ = ["FileStoreCommit"]

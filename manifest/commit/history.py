@@ -130,6 +130,3 @@ def _oldest_states(store: FileStore) -> list[Snapshot]:
     earliest = store.snapshots.earliest_id()
     states: list[Snapshot] = [*store.snapshots.tags().values()]
     return states if earliest is None else [store.snapshots.get(earliest), *states]
-
-
-__all__ = ["CommitHistory", "base_of", "commit_history", "committed_since", "refuse_expired_replay"]

@@ -94,6 +94,3 @@ def apply_changes(entries: Iterable[IndexManifestEntry], changes: Iterable[Bucke
         kept = [entry for entry in kept if (entry.partition, entry.bucket, entry.index_type, entry.file_name) not in gone]
         kept += [IndexManifestEntry.of(file, partition, bucket, change.kind) for file in change.new]
     return kept
-
-
-__all__ = ["BucketChange", "IndexChange", "apply_changes", "index_conflicts"]

@@ -80,6 +80,3 @@ def _deleted_identities(store: FileStore, latest: Snapshot, wanted: EntryFilter)
     with store.reading(latest):
         read = [store.manifests.read_meta(meta) for meta in wanted.manifests(listed, store.partition, store.paths.manifests)]
     return {identity for entries in read for identity in entries.select(entries.kind == FileKind.DELETE).identities()}
-
-
-__all__ = ["IndexRewrites"]

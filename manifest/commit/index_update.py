@@ -105,6 +105,3 @@ def _names_after(base: EntryColumns, delta: EntryColumns, buckets: Collection[Bu
             else:
                 live[partition, bucket].discard(name)
     return live
-
-
-__all__ = ["IndexUpdate", "changelog_of", "compaction_paths", "index_path", "row_paths"]

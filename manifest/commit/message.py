@@ -175,6 +175,3 @@ def compaction_counts(messages: Sequence[CommitMessage]) -> dict[str, int]:
         "rows": sum([file.row_count for file in after]),
         "buckets": len(messages),
     }
-
-
-__all__ = ["CommitMessage", "CommitResult", "compaction_counts"]

@@ -66,6 +66,3 @@ def _without_vectors(entries: Iterable[IndexManifestEntry], names: set[str]) -> 
         if entry.index_type == DELETION_VECTORS and len(kept) < len(entry.vectors or ()):
             rest = (entry.file.model_copy(update={"vectors": kept, "row_count": len(kept)}),) if kept else ()
             yield (entry.partition, entry.bucket), IndexChange(kind=DELETION_VECTORS, new=rest, removed=(entry.file,))
-
-
-__all__ = ["MissingFiles", "find_missing"]

@@ -93,6 +93,3 @@ class Resequencer:
                 for path in self._store.physical_files(message.partition, message.bucket, file):
                     with suppress(OSError):  # an orphan at worst
                         self._store.file_io.delete(path)
-
-
-__all__ = ["ResequenceFiles", "Resequencer"]

@@ -129,6 +129,3 @@ def begin_commit(store: FileStore, user: str, identifier: int, since: int | None
     if batch:
         announce(store, user, identifier, newest)
     return replace(history, run=run)
-
-
-__all__ = ["announce", "begin_commit", "committed_before", "earlier_commit"]

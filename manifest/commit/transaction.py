@@ -137,6 +137,3 @@ class Unknown:
 
 
 AttemptOutcome = Committed | NothingToCommit | LostRace | Refused | Unknown
-
-
-__all__ = ["EVALUATIONS", "AttemptOutcome", "Committed", "LostRace", "NothingToCommit", "Refused", "Round", "Transaction", "Unknown"]

@@ -46,6 +46,3 @@ def uncommitted_files(store: FileStore, user: str, messages: Sequence[CommitMess
         for index in store.index_entries(state) if candidates else ():
             candidates.discard(index_path(store, (index.partition, index.bucket), index))
     return sorted(candidates)
-
-
-__all__ = ["uncommitted_files"]

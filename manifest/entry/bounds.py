@@ -261,6 +261,3 @@ def _spread(values: AnyArray, rows: Int64s, size: int) -> AnyArray:
         found[:] = b"" if values.size and isinstance(values[0], bytes) else 0
     found[rows] = values
     return found
-
-
-__all__ = ["BoundsColumn", "BoundsColumnLookup", "combine_masks", "key_bounds", "may_match_each", "value_bounds"]

@@ -106,6 +106,3 @@ def entries_weight(entries: EntryColumns) -> int:
     """Return the approximate bytes in memory of entries."""
     # A decoded entry takes a multiple of its record's bytes, and more once its file object is built and cached.
     return (_BYTES_A_PAYLOAD_BYTE if len(entries) <= thresholds.held_objects else _WITHOUT_OBJECTS) * len(entries.payload)
-
-
-__all__ = ["EntryCache", "entries_weight", "list_weight", "nothing_held"]

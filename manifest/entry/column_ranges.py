@@ -260,6 +260,3 @@ def same_values(old: DataType, new: DataType) -> bool:
     if old.kind in INTEGERS and new.kind in INTEGERS:
         return _INTEGER_ORDER.index(old.kind) <= _INTEGER_ORDER.index(new.kind)
     return old.with_nullable(nullable=True) == new.with_nullable(nullable=True)
-
-
-__all__ = ["ColumnRanges", "RangePolicy", "same_values", "stats_groups"]

@@ -494,6 +494,3 @@ def _no_columns() -> RecordColumns:
 
 
 _NO_COLUMNS = _no_columns()
-
-
-__all__ = ["EntryColumns", "whole_record"]

@@ -270,18 +270,3 @@ class ManifestEntry(BaseModel):
             total_buckets=record["_TOTAL_BUCKETS"],
             file=DataFileMeta.from_avro(record["_FILE"]),
         )
-
-
-__all__ = [
-    "BLOB_FORMAT",
-    "ENTRY_VERSION",
-    "ORC_UNBOUNDED",
-    "DataFileMeta",
-    "FileIdentity",
-    "FileKind",
-    "FileSource",
-    "ManifestEntry",
-    "stats_from_avro",
-    "stats_to_avro",
-    "wall_clock_millis",
-]

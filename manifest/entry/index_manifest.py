@@ -160,6 +160,3 @@ class IndexManifest:
 
 def _range(record: Mapping[str, Any]) -> DeletionVectorRange:
     return DeletionVectorRange(data_file=record["f0"], offset=record["f1"], length=record["f2"], cardinality=record.get("_CARDINALITY"))
-
-
-__all__ = ["DELETION_VECTORS", "HASH", "DeletionVectorRange", "IndexFile", "IndexManifest", "IndexManifestEntry"]

@@ -165,6 +165,3 @@ class EntryFilter:
             kept = [partition.keeps(self.predicate, value, columns.path_of(0)) for value in present]
             wanted &= np.array(kept, np.bool_)[codes]
         return columns.select(wanted)
-
-
-__all__ = ["EntryFilter", "live", "merge", "refuse_files_added_twice"]

@@ -313,6 +313,3 @@ def _blocks(
             if zlib.crc32(block) != int(sums[row]):
                 raise CorruptFile(path, f"block {row} is corrupt: its checksum is wrong")
             yield block
-
-
-__all__ = ["BLOCK_RANGES", "BlockFilter", "BlockRanges", "EntryNarrowing", "KeyColumn", "some_entries"]

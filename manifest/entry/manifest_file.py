@@ -275,6 +275,3 @@ def _batches(metas: Sequence[_Known]) -> Iterator[list[_Known]]:
         size += meta.file_size
     if batch:
         yield batch
-
-
-__all__ = ["ManifestFile", "cluster"]

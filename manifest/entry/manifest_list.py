@@ -135,6 +135,3 @@ class ManifestList:
         data = in_format(name, container, MANIFEST_LIST, self.file_format, self.codec)
         self.file_io.write(self.paths.manifest(name), data)
         return name, len(data)
-
-
-__all__ = ["ManifestFileMeta", "ManifestList"]

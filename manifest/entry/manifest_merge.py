@@ -120,6 +120,3 @@ def _join(group: Sequence[ManifestFileMeta], manifests: ManifestFile) -> list[Ma
     if len(group) == 1:
         return list(group)
     return manifests.write_clustered(merge(EntryColumns.concat([manifests.read_meta(meta) for meta in group])).entries)
-
-
-__all__ = ["MergePolicy", "forget_deletes", "merge_manifests"]

@@ -122,6 +122,3 @@ def _check_names(names: Iterable[str]) -> None:
     for name in names:
         if not name or name in {".", ".."} or _PATHS.search(name):
             raise ValueError(f"{name!r} is not a file name")
-
-
-__all__ = ["BuiltFiles", "build_entries", "build_files", "counts_of", "names_of"]

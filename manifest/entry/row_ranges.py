@@ -45,6 +45,3 @@ def _first(file: DataFileMeta) -> int:
 
 def _newest_first(file: DataFileMeta) -> tuple[bool, int, int]:
     return file.is_blob, _first(file) if file.is_blob else 0, -file.max_sequence_number
-
-
-__all__ = ["blob_files", "range_groups"]

@@ -48,6 +48,3 @@ def _has_few_snapshots(store: FileStore, newest: int | None) -> bool:
     # Checked before the expiry code is imported.
     options = store.options
     return newest is not None and newest <= max(options.snapshot_num_retained_min, 1) and not options.changelogs_outlive_snapshots
-
-
-__all__ = ["after_commit"]

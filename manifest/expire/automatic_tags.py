@@ -136,6 +136,3 @@ def _tag_batch(store: FileStore, newest: int) -> None:
 
 def _wall_clock(millis: int, zone: tzinfo | None) -> datetime:
     return (datetime.fromtimestamp(0, UTC) + timedelta(milliseconds=millis)).astimezone(zone).replace(tzinfo=None)
-
-
-__all__ = ["make_tags"]

@@ -186,6 +186,3 @@ def _schemas(store: FileStore, branch: TablePaths, newest: int | None) -> Iterat
     for schema_id in reversed(store.schemas.ids()):
         if newest is None or schema_id <= newest:
             yield branch.schema_file(schema_id), store.file_io.read(store.paths.schema_file(schema_id))
-
-
-__all__ = ["create_branch", "delete_branch", "fast_forward", "rename_branch"]

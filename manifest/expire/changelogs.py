@@ -115,6 +115,3 @@ def _unneeded_files(store: FileStore, expired: Sequence[Snapshot]) -> EntryColum
         files = changelog.changelog_manifest_list
         jobs.append(partial(entries_of, store, files) if files else partial(deletes_of, store, changelog.delta_manifest_list))
     return EntryColumns.concat(list(run_parallel(store.file_io, jobs)))
-
-
-__all__ = ["ExpiredChangelogs", "expire_changelogs", "keep_changelogs", "keeps_appended"]

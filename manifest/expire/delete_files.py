@@ -177,6 +177,3 @@ def _delete_unreachable(store: FileStore, states: Iterable[Snapshot], changes: S
         if snapshot.changelog_manifest_list:
             dead += entries_of(store, snapshot.changelog_manifest_list).entries()
     return delete_files(store, dead, kept), delete_metadata(store, forgotten, kept)
-
-
-__all__ = ["Removed", "delete_files", "delete_metadata", "deletes_of", "entries_of", "remove_unreachable"]

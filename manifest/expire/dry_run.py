@@ -214,6 +214,3 @@ class DryRunFileIO(WrappedFileIO):
 
     def local_path(self, path: str) -> str | None:
         return None if path in self._written or path in self.deleted else self.inner.local_path(path)
-
-
-__all__ = ["DryRunFileIO", "RemovalCounts", "partition_removal", "run_dry", "table_removal"]

@@ -412,15 +412,3 @@ def _overwrite_older(store: FileStore, newest: Snapshot, oldest: int) -> list[Sn
         except UnsafeFileIO:  # differs from replace only if an expiry deletes the file right now
             store.file_io.write(path, content, overwrite=True)
     return gone[::-1]
-
-
-__all__ = [
-    "Forgotten",
-    "change_history",
-    "changing_history",
-    "finish_change",
-    "finish_interrupted",
-    "finish_pending",
-    "finish_replacing",
-    "lock_history",
-]

@@ -94,6 +94,3 @@ def _unsearchable(store: FileStore, state: Snapshot) -> set[str]:
 def _changelog(store: FileStore, snapshot: Snapshot) -> list[EntryColumns]:
     name = snapshot.changelog_manifest_list
     return [] if name is None else [entries_of(store, name)]
-
-
-__all__ = ["FileHolder", "holders_of"]

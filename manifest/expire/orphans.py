@@ -291,6 +291,3 @@ def _add_history(found: Reachable, store: FileStore, manager: SnapshotManager) -
         found.add_kept(store, snapshot)
     for state in pending.states if pending is not None else ():
         found.add_state(store, state, manager)
-
-
-__all__ = ["Orphan", "Reachable", "branches_of", "everything_reachable", "list_orphans", "near_tags", "reachable", "remove_orphans"]

@@ -88,6 +88,3 @@ def newest_files(entries: EntryColumns) -> Int64s:
     if partitions:
         np.maximum.at(newest, codes, entries.numbers("_FILE._CREATION_TIME"))
     return newest
-
-
-__all__ = ["SUCCESS_FILE", "expired_partitions", "mark_done", "newest_files"]

@@ -29,6 +29,3 @@ def rollback_to(store: FileStore, target: Snapshot) -> Removed:
         forgotten = change_history(store, PendingHistory(restored, newer, isinstance(target, Tag)))
     _LOG.info("%s: rolled back to snapshot %d, removed %d newer ones", store.root, target.id, len(newer))
     return forgotten.remove_files(store)
-
-
-__all__ = ["rollback_to"]

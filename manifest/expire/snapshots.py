@@ -276,6 +276,3 @@ def _unneeded_files(store: FileStore, expired: Sequence[Snapshot], first_kept: S
     if not store.options.changelogs_outlive_snapshots:
         dead += run_parallel(store.file_io, [partial(entries_of, store, name) for name in lists])
     return EntryColumns.concat(dead)
-
-
-__all__ = ["ExpiredSnapshots", "ExpiryInputs", "expire_after_commit", "expire_snapshots", "read_expiry_inputs"]

@@ -20,6 +20,3 @@ def lock_tags(store: FileStore, action: str) -> Iterator[None]:
         if not alone and store.file_io.is_directory(store.paths.tags):
             raise HistoryBusy(f"{store.root}: {action} did nothing, because another process replaces or deletes a tag; try again")
         yield
-
-
-__all__ = ["lock_tags"]

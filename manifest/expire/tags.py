@@ -121,6 +121,3 @@ def _creation_times(store: FileStore, tags: Mapping[str, Tag]) -> dict[str, date
     times = {status.name.removeprefix(TAG): status.mtime_ms / 1000 for status in store.file_io.list(store.paths.tags)}
     files = {name: datetime.fromtimestamp(time) for name, time in times.items()}  # noqa: DTZ006 -- tags store wall clock times
     return {name: time for name, tag in tags.items() if (time := tag.tag_create_time or files.get(name)) is not None}
-
-
-__all__ = ["create_tag", "delete_tag", "expire_tags", "rename_tag", "replace_tag"]

@@ -17,6 +17,3 @@ class Depth(StrEnum):
     QUICK = "quick"
     FOOTERS = "footers"
     DEEP = "deep"
-
-
-__all__ = ["Depth"]

@@ -273,6 +273,3 @@ def _reason(error: Exception) -> str:
 
 def _ids(ids: list[int]) -> str:
     return f"snapshots run from {ids[0]} to {ids[-1]}" if ids else "there are no snapshots"
-
-
-__all__ = ["CheckedHistory"]

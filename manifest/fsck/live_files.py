@@ -206,6 +206,3 @@ def digest(parts: Sequence[bytes]) -> bytes:
         found.update(len(part).to_bytes(8, "big"))
         found.update(part)
     return found.digest()
-
-
-__all__ = ["LiveBucket", "LiveChange", "LiveFile", "LiveFiles", "Overlap", "digest"]

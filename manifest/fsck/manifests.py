@@ -198,6 +198,3 @@ def kinds(entries: EntryColumns) -> tuple[list[bool], int]:
     added = entries.kind == FileKind.ADD
     rows = entries.row_count
     return added.tolist(), int(rows[added].sum() - rows[np.logical_not(added)].sum())
-
-
-__all__ = ["BROKEN", "CheckedManifests", "covers", "kinds"]

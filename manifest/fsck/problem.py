@@ -253,6 +253,3 @@ class Findings:
         """Return the findings without problems that ``gone`` accepts."""
         kept = [problem for problem in self.problems if not gone(problem)]
         return Findings(self.limit, kept, self.total - len(self.problems) + len(kept), self.counts, self.unchecked)
-
-
-__all__ = ["ADVICE", "Findings", "Origin", "Problem", "ProblemKind", "Repair", "RepairKind"]

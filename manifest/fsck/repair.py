@@ -295,6 +295,3 @@ def states_of(store: FileStore, name: str) -> Iterator[Snapshot]:
             snapshot = store.snapshots.get(snapshot_id)
             if snapshot.statistics == name:
                 yield snapshot
-
-
-__all__ = ["Repairs", "forget_before_gap", "repair_metadata", "states_of"]

@@ -49,6 +49,3 @@ def _problems(store: FileStore, group: Sequence[DataFileMeta], schema: TableSche
     for column, files in columns.items():
         if not blob_files(files, rows[0])[1]:
             yield rows[0].file_name, f"has {rows[0].row_count:,} rows, but files of BLOB column '{column}' lack some of them"
-
-
-__all__ = ["broken_ranges"]

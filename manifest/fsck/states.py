@@ -463,6 +463,3 @@ class CheckedStates:
             for (partition, bucket), name, message in broken_ranges(self.store, snapshot, schema):
                 path = f"{self.store.paths.bucket_dir(self.store.partition.decode(partition), bucket)}/{name}"
                 self.found.add(ProblemKind.ROW_RANGE, path, message, origin, place=place_of(self.store, partition, bucket))
-
-
-__all__ = ["LEFT_BEHIND", "CheckedIndexes", "CheckedStates"]

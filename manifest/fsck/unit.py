@@ -119,6 +119,3 @@ def _file_problem(store: FileStore, path: str, size: int | None) -> tuple[Proble
     if size is not None and actual != size:
         return ProblemKind.FILE_SIZE, path, f"has {actual:,} bytes, but its manifest records {size:,}"
     return None
-
-
-__all__ = ["DataUnit", "IndexUnit", "Unit", "is_whole", "place_of"]

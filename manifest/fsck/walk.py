@@ -88,6 +88,3 @@ def count_orphans(store: FileStore, before_ms: int, found: Findings) -> None:
         orphans = list_orphans(store, before_ms)
         found.counts[ORPHANS] = len(orphans)
         found.counts[ORPHAN_BYTES] = sum(orphan.size for orphan in orphans)
-
-
-__all__ = ["ORPHANS", "ORPHAN_BYTES", "branch_store", "count_orphans", "gone", "walk"]

@@ -66,6 +66,3 @@ class LockedFileIO(ThinFileIO):
 
     def write_hint(self, path: str, data: bytes, guard: Callable[[], bool]) -> None:
         self.inner.write_hint(path, data, guard)
-
-
-__all__ = ["LockOptions", "LockedFileIO"]

@@ -200,6 +200,3 @@ def user_name() -> str:
         return getpass.getuser()
     except (KeyError, OSError):  # containers have users without a name
         return str(os.getuid())
-
-
-__all__ = ["Metastore", "user_name"]

@@ -109,6 +109,3 @@ def _site(directory: object) -> dict[str, str]:
         raise InvalidArgument(f"{file} cannot be read ({error})") from None
     pairs = ((one.findtext("name"), one.findtext("value")) for one in found.iter("property"))
     return {name.strip(): value.strip() for name, value in pairs if name and value and value.strip()}
-
-
-__all__ = ["HiveOptions"]

@@ -176,30 +176,3 @@ def column_entry(field: DataField, longest: int | None = None) -> Struct:
             comment = comment if len(comment) <= longest else comment[: longest - len(_CUT)] + _CUT
         column[COLUMN_COMMENT] = text(comment)
     return column
-
-
-__all__ = [
-    "COLUMN",
-    "COLUMNS",
-    "COLUMN_COMMENT",
-    "COLUMN_TYPE",
-    "DATABASE",
-    "DATABASE_DESCRIPTION",
-    "DATABASE_LOCATION",
-    "DATABASE_OWNER",
-    "DATABASE_PARAMETERS",
-    "LOCATION_PROPERTY",
-    "NAME",
-    "PARAMETERS",
-    "STORAGE",
-    "TYPE",
-    "column_entry",
-    "hive_type",
-    "is_external",
-    "is_paimon",
-    "is_same",
-    "location_of",
-    "refreshed",
-    "registered",
-    "relocated",
-]

@@ -101,6 +101,3 @@ def comment_and_options(table: Struct) -> tuple[str | None, dict[str, str]]:
     """Return comment and properties of a view."""
     found = {str(key): str(value) for key, value in value_of(table, PARAMETERS, {}).items()}
     return found.pop(_COMMENT, None), found
-
-
-__all__ = ["comment_and_options", "fields_of_view", "is_view", "text_of_view", "view_entry", "view_parameters"]

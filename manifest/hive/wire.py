@@ -223,25 +223,3 @@ def _read(source: BinaryIO, length: int) -> bytes:
     if len(data) != length:
         raise ConnectionResetError("the connection ended in the middle of an answer")
     return data
-
-
-__all__ = [
-    "BadMessage",
-    "Items",
-    "Pairs",
-    "Struct",
-    "Typed",
-    "Wire",
-    "decode_answer",
-    "encode_call",
-    "flag",
-    "is_exception",
-    "long",
-    "number",
-    "properties",
-    "record",
-    "records",
-    "text",
-    "texts",
-    "value_of",
-]

@@ -118,6 +118,3 @@ def manifest_list(*, legacy: bool, row_ids: bool = False) -> AvroSchema:
     if legacy:
         fields = [{**field, "name": legacy_name(field["name"])} for field in fields]
     return _record("manifest_file", *fields)
-
-
-__all__ = ["legacy_name", "manifest_entry", "manifest_list"]

@@ -165,6 +165,3 @@ class EntryBuilder:
                 )
             self._checked[schema_id] = found
         return found
-
-
-__all__ = ["EntryBuilder", "FileChanges", "is_visible"]

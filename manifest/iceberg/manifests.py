@@ -251,15 +251,3 @@ def _manifest(record: dict[str, Any]) -> IcebergManifest:
     columns = [name for name in _COLUMNS if name != _ROW_ID]
     values = {name: record[name] if name in record else record[legacy_name(name)] for name in columns}
     return IcebergManifest(**values, first_row_id=record.get(_ROW_ID))
-
-
-__all__ = [
-    "ADDED",
-    "DATA",
-    "DELETED",
-    "EXISTING",
-    "Entry",
-    "IcebergManifest",
-    "IcebergManifests",
-    "partition_record",
-]

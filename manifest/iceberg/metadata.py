@@ -199,6 +199,3 @@ def _schemas(newest: TableSchema, known: Sequence[Json], schema_of: Callable[[in
         if all(unsupported_part(field.type) is None for field in older.fields):
             found[schema_id] = schema_json(older)
     return [*(found[schema_id] for schema_id in sorted(found)), schema_json(newest)]
-
-
-__all__ = ["IDENTITY", "Json", "TableMetadata", "commit_identity", "snapshot_json", "table_metadata"]

@@ -66,6 +66,3 @@ def needed_names(store: FileStore) -> set[str]:
             with suppress(FileNotFoundError):
                 vectors |= {local_form(entry["data_file"]["file_path"]) for entry in reader.read(manifest)}
     return {path.rpartition("/")[2] for path in (*lists, *manifests, *vectors)}
-
-
-__all__ = ["list_files", "needed_names"]

@@ -537,6 +537,3 @@ def _summary(operation: str, added: Sequence[Entry], deleted: Sequence[Entry] = 
     if deleted:
         found |= {"deleted-data-files": str(len(deleted)), "deleted-records": rows(deleted)}
     return found
-
-
-__all__ = ["publish", "publish_or_log"]

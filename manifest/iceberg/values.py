@@ -74,6 +74,3 @@ def from_partition_bound(data: bytes, data_type: DataType) -> Plain:
         return data
     value: Plain = (_LONG if kind in TIMESTAMPS else _PACK[kind]).unpack(data)[0]
     return value
-
-
-__all__ = ["from_partition_bound", "partition_bound", "partition_value", "to_bytes", "to_micros"]

@@ -110,6 +110,3 @@ def puffin_file(blobs: Sequence[Blob], snapshot_id: int) -> tuple[bytes, list[in
     payload = json.dumps({"blobs": listed, "properties": {"created-by": "pyspark-paimon"}}).encode()
     data += _MAGIC + payload + len(payload).to_bytes(4, "little") + bytes(4) + _MAGIC
     return bytes(data), offsets
-
-
-__all__ = ["POSITION_DELETES", "Blob", "VectorSource", "puffin_file", "read_blob", "vector_sources"]

@@ -52,6 +52,3 @@ def _checksum(path: str, body: bytes) -> int:
     """Return the checksum of file name and content."""
     # With the name: a file copied over another one is as wrong as a damaged one. Without the directory, which may move.
     return zlib.crc32(body, zlib.crc32(PurePosixPath(path).name.encode()))
-
-
-__all__ = ["CHECKSUM_MEMBER", "verify_checksum", "with_checksum"]

@@ -85,6 +85,3 @@ def retire_by_roots(file_io: Directories, directory: str, roots: Sequence[str]) 
     """
     file_io.delete_many(roots)
     file_io.delete_directory(directory, recursive=True)
-
-
-__all__ = ["CLAIM", "Directories", "publish_by_claim", "publish_by_rename", "retire_by_rename", "retire_by_roots"]

@@ -42,6 +42,3 @@ def point(name: str) -> None:
     _visits[name] += 1
     if _visits[name] >= int(visit or 1):
         os.kill(os.getpid(), signal.SIGKILL)
-
-
-__all__ = ["ICEBERG_POINTS", "POINTS", "VARIABLE", "point"]

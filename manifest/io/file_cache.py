@@ -255,6 +255,3 @@ SHARED = FileCache()
 
 # Another thread may hold the lock at a fork, and does not exist in the child.
 run_after_fork(SHARED.after_fork)
-
-
-__all__ = ["CAPACITY", "SETTING", "SHARED", "FileCache", "FileParts", "FreshCache"]

@@ -524,6 +524,3 @@ class FileRanges:
     def read(self, offset: int, length: int) -> bytes:
         """See ``RangeReader``."""
         return self.file_io.read_range(self.path, offset, length)
-
-
-__all__ = ["FileIO", "FileRanges", "FileStatus", "Holder", "LocalFileIO", "RangeReader", "is_written_once"]

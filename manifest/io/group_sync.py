@@ -74,6 +74,3 @@ def _threads(process: int) -> WorkerPool:
     """Return the sync threads of this ``process``."""
     # Cached, because starting threads takes about as long as a small commit.
     return WorkerPool(_AT_ONCE, thread_name_prefix=f"paimon-sync-{process}")
-
-
-__all__ = ["GroupSync"]

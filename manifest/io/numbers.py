@@ -15,5 +15,3 @@ Count: TypeAlias = Annotated[int, Field(ge=0, le=MAX_LONG)]
 SnapshotId: TypeAlias = Annotated[int, Field(ge=1, le=MAX_LONG)]
 FieldId: TypeAlias = Annotated[int, Field(ge=-1, le=2**31 - 1)]
 Millis: TypeAlias = Annotated[int, Field(ge=_YEAR_1, lt=_YEAR_10000)]
-
-__all__ = ["MAX_LONG", "Count", "FieldId", "Long", "Millis", "SnapshotId"]

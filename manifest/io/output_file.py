@@ -50,6 +50,3 @@ class OutputFile:
             getattr(self.sink, "abort", self.sink.close)()  # cancel an upload instead of completing it
         with suppress(Exception):
             self._file_io.delete(self.path)
-
-
-__all__ = ["OutputFile"]

@@ -479,26 +479,3 @@ def refuse_system(table: str, name: str) -> NoReturn:
     raise UnknownSystemTable(
         f"{table}: there is no system table '{name}'{did_you_mean(name, SYSTEM_TABLES)}; there are: {', '.join(SYSTEM_TABLES)}"
     )
-
-
-__all__ = [
-    "BUCKET",
-    "MAIN_BRANCH",
-    "POSTPONE_BUCKET",
-    "SYSTEM_TABLES",
-    "FileNames",
-    "TablePaths",
-    "branch_name",
-    "consumer_name",
-    "escape",
-    "java_float_text",
-    "local_form",
-    "parse_number",
-    "partition_text",
-    "refuse_system",
-    "split_branch",
-    "split_system",
-    "tag_name",
-    "value_spelled",
-    "with_branch",
-]

@@ -188,16 +188,3 @@ def sync_directory(path: str) -> None:
             raise
     finally:
         os.close(descriptor)
-
-
-__all__ = [
-    "check_regular",
-    "is_same_file",
-    "link_new",
-    "lock_directory",
-    "move",
-    "sync_directory",
-    "target_of_temporary",
-    "temporary_name",
-    "turn_at",
-]

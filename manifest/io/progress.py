@@ -53,6 +53,3 @@ class FileProgress:
         """Report that the file is processed."""
         self.listener.read(self.size - self._reported, files=1)
         self._reported = self.size
-
-
-__all__ = ["IGNORE_PROGRESS", "FileProgress", "ProgressListener"]

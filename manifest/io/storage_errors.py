@@ -116,6 +116,3 @@ def _translate_errors(method: Callable[..., Any]) -> Callable[..., Any]:
             raise StorageError(errno.EINVAL, "a file name cannot contain an unpaired surrogate", ascii(path)) from error
 
     return cast("Callable[..., Any]", operation)
-
-
-__all__ = ["OPERATIONS", "is_out_of_memory", "storage_errors", "with_storage_errors"]

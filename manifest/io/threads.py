@@ -93,6 +93,3 @@ def run_parallel(file_io: FileIO, jobs: Sequence[Callable[[], Any]]) -> Iterator
     """
     for start in range(0, len(jobs), file_io.max_concurrency):
         yield from file_io.run_parallel(*jobs[start : start + file_io.max_concurrency])
-
-
-__all__ = ["WorkerPool", "map_in_threads", "run_parallel", "start_one", "start_some"]

@@ -154,6 +154,3 @@ class ThinFileIO(WrappedFileIO):
 
     def open_ranges(self, path: str, held: Holder | None = None) -> RangeReader:
         return self.inner.open_ranges(path, held)
-
-
-__all__ = ["ThinFileIO", "WrappedFileIO"]

@@ -139,6 +139,3 @@ def _file(place: str, properties: Mapping[str, str]) -> dict[str, Any]:
         if name not in {"user", "password"}:  # a file has no users, as in Java
             raise UnsupportedOption(f"{_PROPERTY}{name}", "this is a property of the Java driver; SQLite has none here")
     return {"database": _SQLITE, "place": place}
-
-
-__all__ = ["JdbcOptions"]

@@ -208,6 +208,3 @@ class CatalogRows:
             {"catalog_key": self._options.catalog_key, **keys, "property_key": key, "property_value": value}
             for key, value in properties.items()
         ]
-
-
-__all__ = ["CatalogRows", "RowTaken"]

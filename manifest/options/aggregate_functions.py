@@ -148,21 +148,3 @@ def check_field_columns(options: Mapping[str, str], columns: Iterable[str]) -> N
         match = FIELD_OPTION.fullmatch(key)
         if match is not None and match["option"] not in {"sequence-group", "stats-mode"} and match["column"] not in known:
             raise UnsupportedOption(key, f"'{match['column']}' is not a column; columns are: {', '.join(known)}")
-
-
-__all__ = [
-    "ALIASES",
-    "DEFAULT_FUNCTION",
-    "FIELD_OPTION",
-    "FUNCTIONS",
-    "GROUP_REMOVE",
-    "LAST_NON_NULL",
-    "MAP_LAYOUT",
-    "SKETCHES_MISSING",
-    "SKETCH_LIBRARY",
-    "Function",
-    "Functions",
-    "check_field_columns",
-    "check_function",
-    "field_option_reason",
-]

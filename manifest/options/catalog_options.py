@@ -67,6 +67,3 @@ class CatalogOptions:
         """Raise ``InvalidArgument`` for a name that is not lower case, where it must be."""
         if not self.case_sensitive and name != name.lower():
             raise InvalidArgument(f"{what} '{name}' must be lower case: option '{_CASE}' of the catalog is false")
-
-
-__all__ = ["POOL", "SYNC", "CatalogOptions"]

@@ -410,6 +410,3 @@ def option_texts(options: Mapping[str, object] | None) -> dict[str, str]:
 
 
 _KEYS = frozenset(_alias(name) for name in CoreOptions.model_fields) - {"raw"}
-
-
-__all__ = ["FALLBACK_BRANCH", "OWN_BRANCH", "PRIMARY_BRANCH", "CoreOptions", "option_texts"]

@@ -31,6 +31,3 @@ def parse_duration_millis(text: str, option: str) -> int:
     if match is None or factor is None:
         raise UnsupportedOption(option, f"'{text}' is not a duration such as '1 h' or '500 ms'")
     return int(int(match[1]) * factor)
-
-
-__all__ = ["parse_duration_millis"]

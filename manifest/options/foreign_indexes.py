@@ -25,6 +25,3 @@ def foreign_index_option(options: Mapping[str, str], column: str) -> str | None:
         if column in names:
             return key
     return None
-
-
-__all__ = ["foreign_index_option"]

@@ -47,6 +47,3 @@ def with_present_keys(options: Mapping[str, str]) -> dict[str, str]:
         if former is not None and present not in options:
             added[present] = options[former]
     return {**options, **added}
-
-
-__all__ = ["FORMER_KEYS", "PRESENT_KEYS", "with_present_keys"]

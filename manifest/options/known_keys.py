@@ -246,24 +246,3 @@ CORE = CoreOptions.keys()
 HONOURED = (CORE | BY_KEY) - frozenset(REFUSED)
 _EVERY = [*BY_CALL, *REFUSED, *ROWS_OF_STREAMS, *WITHOUT_EFFECT, *PARQUET_WITHOUT_EFFECT, *PARQUET_HONOURED, *PRESENT_KEYS]
 KNOWN = HONOURED | frozenset(_EVERY)
-
-
-__all__ = [
-    "AT_CREATION",
-    "BY_CALL",
-    "BY_FILES",
-    "BY_KEY",
-    "HONOURED",
-    "IMMUTABLE",
-    "KNOWN",
-    "LAYOUT",
-    "ONE_WAY",
-    "PREFIXES",
-    "REFUSED",
-    "REFUSED_PREFIXES",
-    "RIGHTS",
-    "ROWS",
-    "ROWS_OF_STREAMS",
-    "STREAM_LIMITS",
-    "STREAM_ONLY",
-]

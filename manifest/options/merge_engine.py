@@ -52,16 +52,3 @@ def engine_traits(name: str) -> EngineTraits:
     (True, False)
     """
     return _BY_NAME.get(name) or EngineTraits(name, is_built=False)
-
-
-__all__ = [
-    "AGGREGATE_REMOVE",
-    "AGGREGATION",
-    "DEDUPLICATE",
-    "ENGINES",
-    "FIRST_ROW",
-    "PARTIAL_REMOVE",
-    "PARTIAL_UPDATE",
-    "EngineTraits",
-    "engine_traits",
-]

@@ -64,6 +64,3 @@ class OptionReader:
     def prefixed(self, prefix: str) -> dict[str, str]:
         """Take all options of a prefix, by the rest of their names."""
         return {name.removeprefix(prefix): self.text(name) for name in list(self.rest) if name.startswith(prefix)}
-
-
-__all__ = ["OptionReader"]

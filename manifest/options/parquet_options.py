@@ -266,16 +266,3 @@ def truncate_up(value: Plain, length: int) -> Plain:
         return None
     last = ord(text[-1])
     return text[:-1] + chr(_AFTER_SURROGATES if last == _BEFORE_SURROGATES else last + 1)
-
-
-__all__ = [
-    "PARQUET_HONOURED",
-    "PARQUET_PREFIX",
-    "PARQUET_WITHOUT_EFFECT",
-    "SYSTEM_MODE",
-    "Keep",
-    "ParquetOptions",
-    "StatsMode",
-    "parquet_reason",
-    "truncate_up",
-]

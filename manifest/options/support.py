@@ -213,15 +213,3 @@ def check_rewritable(options: CoreOptions, table: str) -> None:
             f"{table}: option 'row-tracking.enabled': moving rows to other files must keep their ids, which is not supported: "
             "append, overwrite, drop partitions, and delete with 'deletion-vectors.enabled'; compact and update with another engine"
         )
-
-
-__all__ = [
-    "check_alter",
-    "check_call",
-    "check_merges",
-    "check_readable",
-    "check_rewritable",
-    "check_settable",
-    "check_streamable",
-    "check_writable",
-]

@@ -128,20 +128,3 @@ def most_tags(options: Mapping[str, str]) -> int | None:
     if not text.isdigit() or int(text) < 1:
         raise UnsupportedOption(_MOST, f"'{text}' is not a number of tags")
     return int(text)
-
-
-__all__ = [
-    "BATCH_NAME",
-    "COMPLETION",
-    "PROCESS_ZONE",
-    "RETAINED",
-    "TAG_MODE",
-    "TAG_MODES",
-    "TAG_OPTIONS",
-    "WATERMARK_ZONE",
-    "TagPeriods",
-    "check_tags",
-    "millis_of_option",
-    "most_tags",
-    "zone_of",
-]

@@ -301,6 +301,3 @@ PREFIXES_WITHOUT_EFFECT = {
     "tag.callback.": "applies only with tag.callbacks",
 }
 """Reason by prefix of keys."""
-
-
-__all__ = ["PREFIXES_WITHOUT_EFFECT", "WITHOUT_EFFECT"]

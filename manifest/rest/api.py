@@ -303,6 +303,3 @@ def _encode(name: str) -> str:
     Paimon's servers decode that.
     """
     return quote_plus(name, safe="*")
-
-
-__all__ = ["RestApi", "server_changes"]

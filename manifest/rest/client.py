@@ -295,6 +295,3 @@ def _is_alive(connection: http.client.HTTPConnection) -> bool:
         return not select.select([connection.sock], [], [], 0)[0]
     except (OSError, ValueError):
         return False
-
-
-__all__ = ["Connections", "HttpAnswer", "NotSent", "RestClient"]

@@ -277,6 +277,3 @@ def dlf_options(texts: Mapping[str, str], uri: str) -> DlfOptions | None:
         if name != _OSS:
             raise UnsupportedOption(name, "is for the provider 'dlf' only; set option 'token.provider' to it")
     return None
-
-
-__all__ = ["NAMES", "PREFIX", "DlfKeys", "DlfOptions", "DlfSigner", "Signed", "default_headers", "dlf_options", "openapi_headers"]

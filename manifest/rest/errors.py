@@ -65,6 +65,3 @@ class CatalogUnavailable(StorageError, ConnectionError):
 
     def __reduce__(self) -> tuple[type[CatalogUnavailable], tuple[str]]:
         return type(self), (str(self.strerror),)
-
-
-__all__ = ["CatalogUnavailable", "NotAuthorized", "NotOffered", "NotPermitted", "ResourceMissing", "ResourceTaken"]

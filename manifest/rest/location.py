@@ -87,6 +87,3 @@ def catalog_key(options: RestOptions) -> str:
 @lru_cache(_MOST_HELD)
 def _connect(options: tuple[tuple[str, str], ...]) -> RestApi:
     return RestApi.connect(RestOptions.of(dict(options)).for_session())
-
-
-__all__ = ["SCHEME", "TableLocation", "catalog_key"]

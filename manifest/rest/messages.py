@@ -174,23 +174,3 @@ class TokenAnswer(_Message):
 
     token: Texts
     expires_at_millis: int = 0
-
-
-__all__ = [
-    "ColumnsAndKeys",
-    "CommitAnswer",
-    "CommitRequest",
-    "Configuration",
-    "CreateTableRequest",
-    "CreateViewRequest",
-    "DatabaseAnswer",
-    "Identifier",
-    "NewestAnswer",
-    "Page",
-    "RenameRequest",
-    "TableAnswer",
-    "TokenAnswer",
-    "VersionAnswer",
-    "ViewAnswer",
-    "ViewDefinition",
-]

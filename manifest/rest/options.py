@@ -218,6 +218,3 @@ def of_stores(texts: Mapping[str, str]) -> dict[str, str]:
             continue
         found[name] = value
     return found
-
-
-__all__ = ["HEADER", "RestOptions", "of_stores"]

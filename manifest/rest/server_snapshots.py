@@ -79,6 +79,3 @@ def _same(found: Snapshot, ours: Snapshot) -> bool:
         ours.commit_identifier,
         ours.delta_manifest_list,
     )
-
-
-__all__ = ["ServerSnapshots"]

@@ -64,6 +64,3 @@ class VendedFileIO(ThinFileIO):
 
 def _now() -> float:
     return time.time() * 1000
-
-
-__all__ = ["VendedFileIO"]

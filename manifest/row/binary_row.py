@@ -194,6 +194,3 @@ _DECODERS: dict[Kind, Callable[[memoryview, int, DataType], Plain]] = {
     **dict.fromkeys([*STRINGS, *BINARIES], _decode_bytes),
     **dict.fromkeys([Kind.DECIMAL, *TIMESTAMPS], _decode_wide),
 }
-
-
-__all__ = ["EMPTY_ROW", "decode_fields", "decode_row", "encode_row", "header_size", "reserved_bytes"]

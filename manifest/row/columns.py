@@ -131,6 +131,3 @@ def _objects(values: list[Any]) -> AnyArray:
     found = np.empty(len(values), object)
     found[:] = values
     return found
-
-
-__all__ = ["RowColumns"]

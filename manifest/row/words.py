@@ -238,6 +238,3 @@ def _numbers(plain: pa.Array) -> Any:
         plain = plain.cast(pa.uint8())
     dtype = plain.type.to_pandas_dtype()
     return np.frombuffer(plain.buffers()[1], dtype=dtype, count=len(plain), offset=plain.offset * np.dtype(dtype).itemsize)
-
-
-__all__ = ["row_images"]

@@ -133,17 +133,3 @@ SchemaChange: TypeAlias = Annotated[
     | ReplaceColumns,
     Field(discriminator="change"),
 ]
-
-__all__ = [
-    "AddColumn",
-    "ChangeComment",
-    "ChangeDefault",
-    "ChangeNullability",
-    "ChangeOptions",
-    "ChangeType",
-    "DropColumn",
-    "MoveColumn",
-    "RenameColumn",
-    "ReplaceColumns",
-    "SchemaChange",
-]

@@ -63,6 +63,3 @@ def check_clustering(schema: TableSchema) -> None:
         raise UnsupportedOption(_INCREMENTAL, "needs a table without a primary key and without buckets ('bucket' = -1)")
     if core.clustering_incremental and not core.clustering_columns:
         raise UnsupportedOption(_INCREMENTAL, f"needs '{_COLUMNS}', by which rows are sorted")
-
-
-__all__ = ["MAX_COLUMNS", "NO_ORDER", "CurveName", "check_clustering", "clustering_strategy"]

@@ -413,6 +413,3 @@ def _edit_part(data_type: DataType, path: Sequence[str], change: Callable[[DataT
         raise InvalidSchema(f"type {data_type} has no part '{path[0]}'{f', only {part!r}' if part else ''}")
     inner = _edit_part(data_type.part(part), path[1:], change)
     return replace(data_type, element=inner) if part == "element" else replace(data_type, value=inner)
-
-
-__all__ = ["evolve", "hashed_columns", "options_naming", "rename_in_options"]

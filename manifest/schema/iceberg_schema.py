@@ -276,18 +276,3 @@ def partition_spec(schema: TableSchema) -> dict[str, Any]:
         for at, name in enumerate(schema.partition_keys)
     ]
     return {"spec-id": 0, "fields": fields}
-
-
-__all__ = [
-    "FIRST_PARTITION_ID",
-    "WITH_VECTORS",
-    "IcebergOptions",
-    "check_iceberg",
-    "check_iceberg_change",
-    "first_unreadable",
-    "has_vectors",
-    "metadata_directory",
-    "partition_spec",
-    "schema_json",
-    "unsupported_part",
-]

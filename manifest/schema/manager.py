@@ -244,6 +244,3 @@ def _is_same(one: TableSchema, other: TableSchema) -> bool:
 
 def _weight(schema: TableSchema) -> int:
     return _BYTES_A_COLUMN * (len(schema.fields) + len(schema.options) + 1)
-
-
-__all__ = ["SchemaManager"]

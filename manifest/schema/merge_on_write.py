@@ -82,6 +82,3 @@ def is_wider(stored: DataType, given: DataType) -> bool:
     if stored.kind not in NUMBERS or given.kind not in NUMBERS or stored.with_nullable(nullable=True) == given.with_nullable(nullable=True):
         return False
     return keeps_values(stored, given)
-
-
-__all__ = ["MergeRules", "fixed_columns", "is_wider", "merge_changes"]

@@ -251,6 +251,3 @@ def _count(key: str, text: str) -> int | None:
     if not text.strip().isdigit():
         raise UnsupportedOption(key, f"'{text}' is not a number")
     return int(text)
-
-
-__all__ = ["FieldAggregate", "MergeOptions", "SequenceGroup"]

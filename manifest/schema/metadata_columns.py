@@ -55,18 +55,3 @@ def metadata_names(columns: Collection[str], schema: TableSchema) -> list[str]:
         return []
     known = metadata_fields(schema)
     return [name for name in columns if name in known]
-
-
-__all__ = [
-    "BUCKET",
-    "FILE_PATH",
-    "IN_FILES",
-    "METADATA_NAMES",
-    "OF_ROWS",
-    "PARTITION",
-    "ROW_ID",
-    "ROW_INDEX",
-    "ROW_SEQUENCE",
-    "metadata_fields",
-    "metadata_names",
-]

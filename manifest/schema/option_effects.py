@@ -169,6 +169,3 @@ def _scoped_name(key: str) -> str:
 
 SCOPED_KEYS = frozenset(key for scope in _SCOPES for key in scope.keys)
 """Options whose effect depends on the table."""
-
-
-__all__ = ["MERGE_FIELDS", "SCOPED_KEYS", "effect_in"]

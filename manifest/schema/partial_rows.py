@@ -168,6 +168,3 @@ def _columns(names: Collection[str]) -> str:
 
 def _columns_are(names: Collection[str]) -> str:
     return f"{_columns(names)} {'is' if len(names) == 1 else 'are'}"
-
-
-__all__ = ["LAST_VALUE", "PartialRows", "requires_value"]

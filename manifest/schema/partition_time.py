@@ -151,6 +151,3 @@ def expiry_problem(schema: TableSchema) -> str | None:
     if data_type.kind not in _TIMES:
         return f"'{name}' is {data_type}; a time is INT or BIGINT (seconds, or in BIGINT milliseconds) or a TIMESTAMP"
     return None
-
-
-__all__ = ["EXPIRATION_TIME", "EXPIRE_TIME", "TIME_FIELD", "PartitionExpiration", "PartitionTime", "check_record_expiry", "expiry_problem"]

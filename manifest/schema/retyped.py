@@ -63,6 +63,3 @@ def _type_leaves(data_type: DataType, path: Leaf) -> Iterator[tuple[Leaf, DataTy
             yield from _type_leaves(child, (*path, f"part {number}"))
     else:
         yield path, data_type.with_nullable(nullable=True)
-
-
-__all__ = ["LossyChange", "lossy_change"]

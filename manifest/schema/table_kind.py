@@ -133,6 +133,3 @@ class AppendTable(TableKind):
     top_level = 0
     logged_level = 0
     _file_size = 256 * _MIB
-
-
-__all__ = ["AppendTable", "KeyValueTable", "TableKind"]

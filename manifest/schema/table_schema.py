@@ -253,6 +253,3 @@ class BucketMode(Enum):
     def assigns_keys(self) -> bool:
         """Whether the first write of a key assigns its bucket."""
         return self in {BucketMode.HASH_DYNAMIC, BucketMode.KEY_DYNAMIC}
-
-
-__all__ = ["FILE_VERSION", "BucketMode", "TableSchema"]

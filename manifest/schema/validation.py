@@ -519,14 +519,3 @@ def check_crossing_keys(schema: TableSchema) -> None:
         raise UnsupportedOption("sequence.field", f"{why}: versions in two partitions are not compared")
     if options.ignore_delete and options.engine.newest_replaces:
         raise UnsupportedOption("ignore-delete", f"{why}: a key that moves is deleted from the partition where it was")
-
-
-__all__ = [
-    "build_schema",
-    "changes_merging",
-    "check_altered",
-    "check_changelog",
-    "check_crossing_keys",
-    "check_merging",
-    "check_written_columns",
-]

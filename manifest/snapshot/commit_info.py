@@ -88,6 +88,3 @@ def check_properties(properties: Mapping[str, str] | None) -> dict[str, str]:
         except UnicodeEncodeError as error:
             raise InvalidArgument(f"properties: {text!r:.60} has an unpaired surrogate, which UTF-8 cannot encode: remove it") from error
     return given
-
-
-__all__ = ["FAST_FORWARD", "METRIC_PREFIX", "OPERATION", "RESTORE", "CommitInfo", "check_properties", "commit_properties"]

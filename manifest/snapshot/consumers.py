@@ -121,6 +121,3 @@ def _snapshot_id(value: Any) -> int:
     if not 0 <= snapshot_id <= MAX_LONG:
         raise ValueError(f"no snapshot has id {snapshot_id}")
     return snapshot_id
-
-
-__all__ = ["LAST_READ", "ConsumerFiles"]

@@ -598,6 +598,3 @@ def _iso(millis: int) -> str:
         return datetime.fromtimestamp(millis / 1000, UTC).isoformat(sep=" ", timespec="seconds")
     except (OverflowError, ValueError, OSError):
         return "beyond all calendars"
-
-
-__all__ = ["SnapshotManager"]

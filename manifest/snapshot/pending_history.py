@@ -224,6 +224,3 @@ class KeptChangelogs:
     def _hint(self, name: str, snapshot_id: int) -> None:
         with suppress(OSError):  # a missing or stale hint costs a listing
             self.file_io.write(f"{self.paths.changelogs}/{name}", str(snapshot_id).encode(), overwrite=True, durable=False)
-
-
-__all__ = ["UNREADABLE", "KeptChangelogs", "PendingHistory"]

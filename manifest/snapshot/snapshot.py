@@ -249,20 +249,3 @@ class Tag(Snapshot):
         if self.tag_create_time is None or self.tag_time_retained is None:
             return None
         return self.tag_create_time + self.tag_time_retained
-
-
-__all__ = [
-    "BATCH_IDENTIFIER",
-    "EMPTY_TABLE",
-    "FIRST_REPLACED",
-    "NO_WATERMARK",
-    "Changed",
-    "CommitKind",
-    "FileName",
-    "PartitionStatistics",
-    "ReadState",
-    "Snapshot",
-    "SnapshotCommit",
-    "SnapshotKey",
-    "Tag",
-]

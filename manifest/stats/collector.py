@@ -187,6 +187,3 @@ def _plain(raw: bytes, data_type: DataType) -> Plain:
     if data_type.kind in STRINGS:
         return raw.decode()
     return int.from_bytes(raw, "big", signed=True) if data_type.kind is Kind.DECIMAL else raw
-
-
-__all__ = ["StatsCollector"]

@@ -350,17 +350,3 @@ class PartitionType:
             return by_name.get(column.name) if column.key is None else None
 
         return may_match(predicate, bounds_of, types)
-
-
-__all__ = [
-    "ColumnBounds",
-    "PartitionType",
-    "SimpleStats",
-    "decode_bounds",
-    "identity",
-    "leaf_may_match",
-    "may_match",
-    "prefix_may_match",
-    "slot_type",
-    "values_between",
-]

@@ -198,6 +198,3 @@ def _timestamp_text(value: int, data_type: DataType) -> str | None:
         return None  # a year with more than four digits
     shown = f"{fraction:0{digits}d}".ljust(9, "0")[: data_type.precision]
     return moment.replace("T", " ") + (f".{shown}" if shown else "")
-
-
-__all__ = ["EXACT", "ColumnStatistics", "Statistics", "StatisticsFile", "parse_value", "value_text"]

@@ -262,6 +262,3 @@ def _restore_guarded(inner: FileIO, policy: PathPolicy) -> FileIO:
     if isinstance(policy, AllowedRoots):
         return guard_file_io(GuardedFileIO(inner, policy))
     return GuardedFileIO(guard_file_io(inner), policy)  # the allowed directories resolve links, and other policies must not see that
-
-
-__all__ = ["ROOTS", "ROOTS_FILE", "AllowedRoots", "GuardedFileIO", "PathPolicy", "allowed_roots", "guard_file_io"]

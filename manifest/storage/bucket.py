@@ -312,6 +312,3 @@ def forget_buckets(roots: Iterable[str]) -> None:
     with _opening:
         for key in [key for key, bucket in _open.items() if bucket.root in gone]:
             del _open[key]
-
-
-__all__ = ["PART_BYTES", "WRITER", "Bucket", "forget_buckets", "open_bucket"]

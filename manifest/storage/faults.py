@@ -170,6 +170,3 @@ def _is_of_library(error: BaseException) -> bool:
     """Return whether the client library raised the error."""
     # Its "not found" error is the builtin one.
     return type(error).__module__.startswith("obstore") or (isinstance(error, FileNotFoundError) and "Debug source" in str(error))
-
-
-__all__ = ["RETRIED", "Fault", "Retries", "unfit_reason"]

@@ -229,6 +229,3 @@ class _Writer(PartWriter):
     def _cancel(self) -> None:
         with suppress(StorageError):  # an orphan at worst
             self._cluster.delete(self._key)
-
-
-__all__ = ["HdfsFileIO"]

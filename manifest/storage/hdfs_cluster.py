@@ -422,6 +422,3 @@ def _connect(place: ObjectPlace, settings: HdfsOptions, timeout_millis: int) -> 
                 ) from None
         raise
     return hdfs_native, client
-
-
-__all__ = ["HdfsCluster", "HdfsStatus", "open_cluster"]

@@ -113,6 +113,3 @@ class HdfsOptions:
         # An observer may answer from an older state. Commits need to see what other processes wrote.
         name, port = place.bucket.partition(":")[::2]
         return {**self.passed, **({f"{_PROVIDER}{name}": _ACTIVE_ONLY} if name and not port else {})}
-
-
-__all__ = ["CONF_DIR", "PREFIXES", "HdfsOptions", "hdfs_name"]

@@ -303,6 +303,3 @@ class _Upload(PartWriter):
             if part is None:
                 return
             yield part
-
-
-__all__ = ["MARKER", "PROBE", "ObjectStoreFileIO", "begin_probe", "probe", "probe_replace"]

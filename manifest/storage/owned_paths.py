@@ -91,6 +91,3 @@ def restrict_to_owned(file_io: FileIO, roots: OwnedRoots) -> GuardedFileIO:
 def without_owner(file_io: FileIO) -> FileIO:
     """Return ``file_io`` without the restriction to a table."""
     return file_io.inner if isinstance(file_io, GuardedFileIO) and isinstance(file_io.policy, OwnedRoots) else file_io
-
-
-__all__ = ["OwnedRoots", "restrict_to_owned", "without_owner"]

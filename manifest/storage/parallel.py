@@ -75,6 +75,3 @@ def _threads(process: int) -> WorkerPool:
     """Return the threads of this ``process``."""
     # By process id: a fork does not have its parent's threads.
     return WorkerPool(MAX_CONCURRENCY, thread_name_prefix=f"paimon-store-{process}")
-
-
-__all__ = ["MAX_CONCURRENCY", "run_parallel", "spread", "start"]

@@ -258,6 +258,3 @@ def prefetch_in_order(source: Any, turns: Sequence[Sequence[tuple[int, int]]]) -
     """Prefetch groups of ranges in order, if supported."""
     if isinstance(source, ObjectInput):
         source.expect_in_turn(turns)
-
-
-__all__ = ["ObjectInput", "ObjectRanges", "PartSource", "can_prefetch", "prefetch", "prefetch_in_order"]

@@ -219,6 +219,3 @@ class RemoteOutput(pa.PythonFile):  # type: ignore[misc]  # pyarrow ships no typ
 
 def _is_unique(path: str) -> bool:
     return _UNIQUE.search(path.rpartition("/")[2]) is not None
-
-
-__all__ = ["PartWriter", "RemoteFileIO", "RemoteOutput", "RemoteStore"]

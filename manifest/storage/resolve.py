@@ -59,6 +59,3 @@ def file_io_for(
     from manifest.storage.object_store import ObjectStoreFileIO  # noqa: PLC0415  # as above
 
     return guard_file_io(ObjectStoreFileIO(options)), place.uri
-
-
-__all__ = ["file_io_for"]

@@ -108,6 +108,3 @@ def object_place(path: str) -> ObjectPlace:
         raise InvalidArgument(f"{redact(path)}: a bucket name cannot contain '@'")
     normal = posixpath.normpath("/" + tail).strip("/")
     return ObjectPlace(scheme, bucket, normal, account)
-
-
-__all__ = ["FAMILIES", "ObjectPlace", "StoreFamily", "object_place", "scheme_of"]

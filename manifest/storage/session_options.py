@@ -68,6 +68,3 @@ def session_options(place: ObjectPlace) -> StorageOptions | None:
             if len(uri) >= best[0] and (not uri or wanted == uri or wanted.startswith(uri + "/")):
                 best = (len(uri), options)
     return best[1]
-
-
-__all__ = ["CatalogSource", "OptionsSource", "refuse_server_credentials", "session_catalog", "session_options", "set_session_sources"]

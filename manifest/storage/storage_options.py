@@ -358,6 +358,3 @@ def _nearest(name: str) -> str:
     every = [spelled for family in NAMES for spelled in spellings_of(family)]
     near = difflib.get_close_matches(name, every, 1, 0.6)
     return f"; did you mean '{near[0]}'?" if near else f"; options of S3 are {', '.join(spellings_of(StoreFamily.S3))}"
-
-
-__all__ = ["COMMON", "NAMES", "STORE_PREFIXES", "StorageOptions", "canonical", "is_anonymous", "spellings_of"]

@@ -170,6 +170,3 @@ def may_null(old: DataType, new: DataType) -> bool:
     As for a number with too many digits for a DECIMAL.
     """
     return new.kind is Kind.DECIMAL and not keeps_order(old, new) and old.kind is not Kind.BOOLEAN
-
-
-__all__ = ["INTEGER_BITS", "INTEGER_DIGITS", "NUMBERS", "Cast", "cast_of", "keeps_order", "keeps_values", "may_null"]

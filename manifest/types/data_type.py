@@ -392,6 +392,3 @@ def default_scalar(field: DataField) -> pa.Scalar | None:
         return pa.scalar(text.strip()).cast(data_type.arrow)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise UnsupportedTable(f"column '{field.name}': default value '{text}' is not a valid {data_type} ({error})") from error
-
-
-__all__ = ["DataField", "DataType", "arrow_schema", "default_scalar", "from_arrow", "highest_id", "number_fields"]

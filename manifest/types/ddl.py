@@ -215,6 +215,3 @@ class _Parser:
             return DataType.from_json(" ".join(words))
         except UnsupportedType as error:
             raise UnsupportedType(f"column '{column}': {error}") from error
-
-
-__all__ = ["TableDdl", "parse_ddl", "parse_table_ddl"]

@@ -131,6 +131,3 @@ def _atomic(text: str, root: str, nullable: bool, numbers: list[int]) -> Atomic:
         hint = f", did you mean '{_OTHER_SYSTEMS[root]}'" if root in _OTHER_SYSTEMS else did_you_mean(root, _ROOTS)
         raise UnsupportedType(f"'{text}' is not a supported type{hint}")
     raise UnsupportedType(f"'{text}': a parameter is out of range")
-
-
-__all__ = ["parse_atomic", "parse_geo", "quote_field"]

@@ -127,6 +127,3 @@ def _report(target: TableOption, table: Table) -> None:
     schema = table.table_schema
     result = {"schema_id": schema.id, "columns": [field.to_json() for field in schema.fields], "options": schema.options}
     target.report(result, f"schema {schema.id}: {', '.join(f'{field.name} {field.type}' for field in schema.fields)}")
-
-
-__all__ = ["AfterTable", "TableFirst", "alter"]

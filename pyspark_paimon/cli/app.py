@@ -123,6 +123,3 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if arguments is None and sys.argv[1:2] != ["serve"]:  # the process is ours; only the client of a Spark server needs pandas
         hide_pandas()
     app(args=None if arguments is None else list(arguments), prog_name="pyspark-paimon")
-
-
-__all__ = ["COMMANDS", "LazyCommands", "app", "load_command", "main"]

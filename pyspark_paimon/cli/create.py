@@ -72,6 +72,3 @@ def make_table(
     }
     shown = f"{table!r}, {count_text(written, 'row')}" if rows is not None else repr(table)
     target.report(result, shown if made else f"{table.path} exists already: {table!r}")
-
-
-__all__ = ["make_table"]

@@ -91,6 +91,3 @@ def _where(problem: Problem) -> str:
         if value is not None:
             parts.append(f"{what} {value}")
     return ", ".join(parts)
-
-
-__all__ = ["run_fsck"]

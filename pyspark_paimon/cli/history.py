@@ -210,6 +210,3 @@ def _check_exists(table: Table, view: str, column: str, name: str) -> None:
 
 def _report_skipped(target: TableOption, text: str) -> None:
     target.report({"dry_run": target.dry_run, "done": False}, text)
-
-
-__all__ = ["branch_off", "roll_back", "run_drop_partitions", "run_expire_partitions", "run_restore", "show_history", "tag_snapshot"]

@@ -124,6 +124,3 @@ def _healths(rows: Sequence[dict[str, Any]]) -> list[tuple[str, ...]]:
         )
         for row in rows
     ]
-
-
-__all__ = ["advise_indexes", "rewrite_index", "show_indexes"]

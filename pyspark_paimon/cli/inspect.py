@@ -150,6 +150,3 @@ def _levels(files: pa.Table) -> list[dict[str, Any]]:
 
 def _counts(row: dict[str, Any]) -> tuple[str, str]:
     return f"{row['total_record_count']:,}", f"{row['delta_record_count']:+,}"
-
-
-__all__ = ["inspect"]

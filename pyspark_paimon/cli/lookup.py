@@ -65,6 +65,3 @@ def _keys(table: Table, texts: list[str]) -> pa.Table:
             )
     given = pa.table([pa.array([row[at] for row in rows], pa.string()) for at in range(len(names))], names=names)
     return cast_rows.CastRows(schema, rounds=False, errors="raise").reader(given.to_reader()).read_all()
-
-
-__all__ = ["find_rows"]

@@ -106,6 +106,3 @@ def _check(table: Table, on: str | None, when_matched: str, when_not_matched: st
             raise InvalidArgument(f"{option} takes {', '.join(allowed)}, not '{given}'")
     if (when_matched, when_not_matched) == ("ignore", "ignore"):
         raise InvalidArgument("--when-matched and --when-not-matched are both 'ignore', so there is nothing to do; change one of them")
-
-
-__all__ = ["merge_files"]

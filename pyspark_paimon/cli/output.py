@@ -185,6 +185,3 @@ def _sink(output: Path | None) -> Iterator[BinaryIO]:
 
 _WRITERS: dict[str, Callable[[Rows, BinaryIO], int]] = {"csv": _csv, "json": _json, "jsonl": _jsonl, "parquet": _parquet}
 FORMATS = tuple(_WRITERS)
-
-
-__all__ = ["FORMATS", "Rows", "json_value", "print_grid", "print_json", "print_line", "rows_to_file"]

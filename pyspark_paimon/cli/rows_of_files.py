@@ -295,6 +295,3 @@ _READERS: dict[str, Callable[[Any, pa.Schema], tuple[pa.Schema, Iterator[pa.Reco
     "jsonl": _jsonl,
     "parquet": _parquet,
 }
-
-
-__all__ = ["rows_of_files", "typed_rows"]

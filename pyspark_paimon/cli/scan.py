@@ -138,19 +138,3 @@ def _show(wanted: Scan, form: str, output: Path | None, limit: int | None) -> No
     rows = wanted.to_arrow()
     print_grid(None, rows.column_names, [tuple(row.values()) for row in rows.to_pylist(maps_as_pydicts="lossy")])
     print_line(f"{count_text(rows.num_rows, 'row')} {snapshot}{' (limit reached)' if rows.num_rows == limit else ''}")
-
-
-__all__ = [
-    "AtSnapshot",
-    "AtTag",
-    "AtTime",
-    "Columns",
-    "FilterOption",
-    "Form",
-    "Output",
-    "column_names",
-    "explain_scan",
-    "format_of",
-    "scan_rows",
-    "show_changes",
-]

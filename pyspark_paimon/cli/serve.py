@@ -71,6 +71,3 @@ def _interrupt(*_: Any) -> None:
 
 def _report(line: str) -> None:
     print(line, file=sys.stderr, flush=True)  # standard error is the server's log
-
-
-__all__ = ["serve"]

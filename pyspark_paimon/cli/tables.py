@@ -38,6 +38,3 @@ def drop_table(target: TableOption) -> None:
         removal = catalog.drop_table(name, dry_run=True)
         result = {"dry_run": target.dry_run, "dropped": None, "would_drop": name}
         target.report(result, f"table {name} would be deleted" + (f": {removal}" if removal is not None else ""))
-
-
-__all__ = ["drop_table", "list_tables"]

@@ -253,6 +253,3 @@ def _catalog_options(address: str | None, warehouse: str | None, given: Sequence
     rest = {} if address is None else {"metastore": "rest", "uri": address}
     place = {} if warehouse is None else {"warehouse": warehouse}
     return {**rest, **place, **options_of(given, "--catalog-option", secret=True)}
-
-
-__all__ = ["STANDARD_INPUT", "CommandFunction", "TableOption", "destructive", "on_catalog", "on_table", "options_of"]

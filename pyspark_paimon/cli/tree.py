@@ -63,6 +63,3 @@ def serve_tree(
         except KeyboardInterrupt:
             if not target.as_json:
                 print_line("stopped")
-
-
-__all__ = ["serve_tree", "write_report"]

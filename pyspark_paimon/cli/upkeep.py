@@ -108,6 +108,3 @@ def maintain(target: TableOption, *, full: Full = False) -> None:
         )
     if done.errors:
         raise typer.Exit(1)
-
-
-__all__ = ["analyze_columns", "expire_old_snapshots", "maintain", "run_compact", "show_orphans"]

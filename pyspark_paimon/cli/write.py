@@ -163,19 +163,3 @@ def cast_values(texts: Mapping[str, str], schema: TableSchema) -> dict[str, obje
     row = pa.table({name: [text] for name, text in texts.items()}) if texts else pa.table({})
     cast = cast_rows.CastRows(schema, rounds=False, errors="raise").reader(row.to_reader()).read_all()
     return {name: cast.column(name)[0].as_py() for name in cast.column_names}
-
-
-__all__ = [
-    "CommitName",
-    "Errors",
-    "Files",
-    "InputFormat",
-    "Missing",
-    "Properties",
-    "cast_values",
-    "print_rejected",
-    "run_delete",
-    "run_purge",
-    "run_update",
-    "write_files",
-]

@@ -84,6 +84,3 @@ def _long(values: tuple[Literal, ...]) -> Any:
         return pa.array(values)
     except (pa.ArrowException, OverflowError, UnicodeEncodeError):
         return None
-
-
-__all__ = ["NANOS", "literal_of_scalar", "literals_of", "members"]

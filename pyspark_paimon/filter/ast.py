@@ -366,34 +366,3 @@ def field_of(whole: Term, names: Sequence[str]) -> Term:
 def is_computed(term: Term) -> bool:
     """Return whether a term is neither column nor literal."""
     return not isinstance(term, ColumnRef | GivenValue)
-
-
-__all__ = [
-    "MIRRORED",
-    "And",
-    "Casting",
-    "Comparison",
-    "Computation",
-    "ComputedCondition",
-    "Condition",
-    "Constant",
-    "DateLiteral",
-    "GivenValue",
-    "Literal",
-    "Membership",
-    "NanTest",
-    "Not",
-    "NullSafeEqual",
-    "NullTest",
-    "Or",
-    "Prefix",
-    "Term",
-    "TimeLiteral",
-    "TimestampLiteral",
-    "Truth",
-    "computation",
-    "field_of",
-    "is_computed",
-    "item_of",
-    "literal_from_python",
-]

@@ -341,6 +341,3 @@ def _compare_float(column: ColumnRef, kind: Kind, op: Op, value: float) -> Predi
             return Compare(column, Op.LE, nearest if nearest < value else less)
         case Op.GT | Op.GE:
             return Compare(column, Op.GE, nearest if nearest > value else greater)
-
-
-__all__ = ["Types", "bind"]

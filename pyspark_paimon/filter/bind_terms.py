@@ -316,6 +316,3 @@ def _range(side: Expression, op: Op, literal: LiteralValue) -> Condition | None:
 def _new_year(year: int) -> DateLiteral:
     cycles, small = divmod(year - 2000, 400)
     return DateLiteral(parse_date(f"{2000 + small}").days + cycles * 146_097)
-
-
-__all__ = ["assigned", "bind_term", "constant_of", "enclosing_range", "simplify"]

@@ -91,6 +91,3 @@ def case_twins(names: Iterable[str]) -> tuple[str, ...]:
     for name in names:
         by_name.setdefault(name.lower(), []).append(name)
     return next((tuple(alike) for alike in by_name.values() if len(alike) > 1), ())
-
-
-__all__ = ["SOURCE", "TARGET", "StatementText", "case_twins", "match_names", "resolve", "resolve_whole"]

@@ -144,6 +144,3 @@ def _pattern(value: Literal) -> str:
     if not isinstance(value, str):
         raise InvalidFilter(f"a pattern must be a text, not {value!r}")
     return value
-
-
-__all__ = ["Node", "among", "combine", "condition_of", "like", "terms_of"]

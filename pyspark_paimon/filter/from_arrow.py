@@ -261,6 +261,3 @@ def _membership(value: Term, values: Any, null_matching: int) -> Condition:
     null = condition_of(Computation("isnull", (value,)))
     found = And((Not(null), among(value, listed.drop_null())))
     return Or((null, found)) if listed.null_count and null_matching == _NULL_MATCHES else found
-
-
-__all__ = ["arrow_condition", "arrow_term"]

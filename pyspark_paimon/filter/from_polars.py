@@ -217,6 +217,3 @@ def _exact_literal(series: pl.Series, column_type: ColumnType) -> Literal:
     if not is_same:
         raise _Inexact
     return literal_of_scalar(series.to_arrow()[0])
-
-
-__all__ = ["polars_condition", "whole_polars_condition"]

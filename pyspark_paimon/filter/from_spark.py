@@ -225,6 +225,3 @@ def _classic_literal(value: Any) -> Literal:
         case "java.time.LocalTime":
             return TimeLiteral(value.toNanoOfDay())
     raise InvalidFilter(f"a literal of the Java class {value.getClass().getName()} cannot be compared with a column")
-
-
-__all__ = ["Reference", "column_condition", "column_term"]

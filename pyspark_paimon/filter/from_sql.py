@@ -378,18 +378,3 @@ def refuse_compared_texts(tree: exp.Expression) -> None:
         if texts:
             shown, text = node.sql(dialect="spark")[:120], texts[0].name
             raise InvalidFilter(f"{shown} compares a text and has no column; write `{text}` in backticks for a column")
-
-
-__all__ = [
-    "MOST_PARENTHESES",
-    "SparkFilter",
-    "column_of",
-    "parse_by_groups",
-    "refuse_compared_texts",
-    "refuse_quoted_names",
-    "sql_condition",
-    "sql_term",
-    "sql_tokens",
-    "syntax_error_text",
-    "writes_column",
-]

@@ -140,6 +140,3 @@ def _locate(parts: Sequence[str], shown: str, sides: Sides) -> str:
         what = "table" if side == TARGET else "source"
         raise InvalidFilter(f"'{'.'.join(parts)}': this clause has no row of the {what}")
     return f"{side}.{resolve(parts[1], sides[side])}"
-
-
-__all__ = ["Sides", "bind_condition", "bind_value", "is_column_expression", "join_terms"]

@@ -239,6 +239,3 @@ def _offset_nanos(zone: str, local: int, text: str) -> int:
     except (KeyError, ValueError, OSError, OverflowError) as error:
         raise InvalidFilter(f"'{text}' has an unknown time zone '{zone}'; write an offset such as +01:00") from error
     return offset // timedelta(microseconds=1) * 1000
-
-
-__all__ = ["BOUNDS", "bounds", "cuts", "nanos_of", "number_of", "parse_date", "parse_time", "parse_timestamp"]

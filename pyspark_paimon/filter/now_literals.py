@@ -110,6 +110,3 @@ def _calendar(day: date, unit: str, count: int) -> date:
     first = date(year, month + 1, 1)
     last = (date(year + (month == 11), (month + 1) % 12 + 1, 1) - timedelta(1)).day if (year, month) < (9999, 11) else 31
     return first.replace(day=min(day.day, last))
-
-
-__all__ = ["interval_parts", "is_now", "now_literal"]

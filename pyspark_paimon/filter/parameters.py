@@ -143,6 +143,3 @@ def list_values(node: object) -> Any:
     if not isinstance(value, tuple | pa.Array | pa.ChunkedArray):
         raise InvalidFilter(f"parameter ':{node.name}' after IN must be a list, a tuple, a set or an Arrow array, not {value!r}")
     return value
-
-
-__all__ = ["GIVEN", "extract_long_lists", "list_values", "parameter_values", "set_placeholders"]

@@ -146,6 +146,3 @@ def _condition(text: str, params: Mapping[str, object] | None = None) -> Conditi
 @lru_cache(maxsize=256)
 def _cached_condition(text: str, zone: str) -> Condition:  # noqa: ARG001  # part of the cache key
     return _condition(text)
-
-
-__all__ = ["bind_filter", "bind_value", "parse_filter", "refuse_constant"]

@@ -134,6 +134,3 @@ def is_part(value: Expression) -> bool:
 def stored_name(value: Expression) -> str | None:
     """Return the stored column that a value is. None: it is computed, or a part of a column."""
     return value.name if isinstance(value, ColumnValue) and value.key is None else None
-
-
-__all__ = ["ColumnScope", "is_part", "stored_name"]

@@ -149,6 +149,3 @@ def _cast_number(node: exp.Cast, value: Literal) -> Literal:
         if isinstance(number, Fraction) and (number * 10**scale).denominator == 1:
             return Decimal(value)
     raise InvalidFilter(f"'{node.sql(dialect='spark')[:120]}' is not an exact value of type {node.to.sql(dialect='spark')}")
-
-
-__all__ = ["is_literal", "literal_of"]

@@ -336,6 +336,3 @@ def _case(node: exp.Case, of: Callable[[exp.Expression], Term]) -> Term:
         arguments += [condition if node.this is None else Computation("=", (of(node.this), condition)), of(branch.args["true"])]
     default = node.args.get("default")
     return computation("case", (*arguments, GivenValue(None) if default is None else of(default)))
-
-
-__all__ = ["ColumnOf", "cast_type", "term_of"]

@@ -107,6 +107,3 @@ def _arrow(sent: pa.DataType, kind: Any) -> pa.DataType:
             return pa.map_(sent.key_field, sent.item_field.with_type(_arrow(sent.item_type, kind.valueType)).with_nullable(True))
     fields = zip(sent, kind.fields, strict=True)
     return pa.struct([part.with_type(_arrow(part.type, field.dataType)).with_nullable(True) for part, field in fields])
-
-
-__all__ = ["fetch_rows", "has_variant"]

@@ -123,6 +123,3 @@ def _with_wall_clocks(frame: DataFrame, names: Sequence[str], schema: pa.Schema)
     local = {field.name for field in schema if pa.types.is_timestamp(field.type) and field.type.tz is None}
     shown = [name for name in names if name in local and held[name] == "timestamp"]
     return frame.withColumns({name: frame[quote_name(name)].cast("timestamp_ntz") for name in shown}) if shown else frame
-
-
-__all__ = ["index_levels", "spark_frame"]

@@ -36,6 +36,3 @@ def text_sql(text: str) -> str:
     "CAST(X'69742773' AS STRING)"
     """
     return f"CAST(X'{text.encode().hex()}' AS STRING)"
-
-
-__all__ = ["functions_of", "quote_name", "text_sql"]

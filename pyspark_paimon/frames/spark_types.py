@@ -164,6 +164,3 @@ def cast_for_spark(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
 
 def _cast(column: pa.Array, wanted: pa.DataType) -> pa.Array:
     return cast_nested(column, wanted, safe="timestamp[ns" not in str(column.type))
-
-
-__all__ = ["arrow_for_spark", "cast_for_spark", "fields_from_spark", "spark_schema", "spark_type"]

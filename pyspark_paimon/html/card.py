@@ -98,6 +98,3 @@ def template_environment(package: str) -> Environment:
 
     loader = PackageLoader(package)
     return Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-
-
-__all__ = ["MOST_ROWS", "Facts", "Grid", "card", "card_of", "or_error", "template_environment"]

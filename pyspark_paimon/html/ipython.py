@@ -44,6 +44,3 @@ def unload_ipython_extension(shell: Any) -> None:
     formatter = shell.display_formatter.formatters["text/html"]
     formatter.deferred_printers.pop(("pyarrow.lib", "Table"), None)
     formatter.type_printers.pop(pa.Table, None)
-
-
-__all__ = ["arrow_card", "load_ipython_extension", "unload_ipython_extension"]

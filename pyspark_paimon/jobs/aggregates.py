@@ -250,20 +250,3 @@ def _name(column_type: ColumnType) -> str:
 
 def _text(value: Plain, column_type: ColumnType) -> str:
     return f"{value!r}" + (f"E-{column_type.scale}" if column_type.scale else "")
-
-
-__all__ = [
-    "DISTINCT",
-    "FUNCTIONS",
-    "UNGROUPED",
-    "Function",
-    "Measures",
-    "Wanted",
-    "aggregate_table",
-    "averages",
-    "computed_aggregates",
-    "named_table",
-    "partitions_of",
-    "sum_type",
-    "too_large",
-]

@@ -204,6 +204,3 @@ class FilesChange(Change):
     def _action(self, commit: FileStoreCommit) -> Callable[..., CommitResult]:
         options = self.store.options
         return commit.commit if options.deletion_vectors_enabled or options.data_evolution_enabled else commit.replace
-
-
-__all__ = ["Change", "FilesChange", "KeyedChange", "Read", "delete_rows", "update_rows"]

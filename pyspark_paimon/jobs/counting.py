@@ -100,6 +100,3 @@ def _replaced_partitions(store: FileStore, spec: Spec | None, messages: Sequence
     wanted = predicate_of([spec], store.schema)
     own = {message.partition for message in messages if store.partition.keeps(wanted, message.partition)}
     return own.union(store.live_partitions(store.snapshots.latest(), EntryFilter(predicate=wanted)))
-
-
-__all__ = ["publish_rows", "write_counters", "write_counts", "write_result"]

@@ -46,6 +46,3 @@ def check_excluded(store: FileStore, request: ScanRequest) -> None:
         if not store.file_io.exists(path):
             request.find_snapshot(store.snapshots)
             raise CorruptFile(path, "the data file is missing")
-
-
-__all__ = ["check_excluded", "without_files"]

@@ -101,6 +101,3 @@ def result_of(found: Findings, depth: Depth, start: float) -> FsckResult:
         unchecked=dict(sorted(found.unchecked.items())),
         seconds=time.perf_counter() - start,
     )
-
-
-__all__ = ["STAGE", "check_table", "findings_from_json", "findings_to_json", "result_of", "without_expired"]

@@ -356,6 +356,3 @@ def _sums(words: Any, nulls: Any, name: str, column_type: ColumnType) -> pa.Arra
     if wrong.any():
         raise too_large(_whole_numbers(words[:, wrong][:, :1])[0], name, column_type)
     return found
-
-
-__all__ = ["ROWS", "Grouping", "key_name", "sortable", "sum_columns", "word", "word_count", "words_of"]

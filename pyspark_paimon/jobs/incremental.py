@@ -140,6 +140,3 @@ def read_changes(store: FileStore, split: IncrementalSplit, request: ScanRequest
     from lsm.incremental.read import read_incremental  # noqa: PLC0415  # as above
 
     return read_incremental(store, split, columns=request.columns, predicate=request.predicate, limit=request.limit, report=report)
-
-
-__all__ = ["MODES", "Point", "change_columns", "exact_mode", "plan_changes", "range_of", "read_changes", "scan_fields"]

@@ -377,6 +377,3 @@ def merge_rows(
 def _write(write: TableWrite, made: Iterable[WrittenRows]) -> None:
     for rows, kind in made:
         write.write(rows, kinds=pa.array(np.full(rows.num_rows, kind, np.int8)))
-
-
-__all__ = ["MergeChange", "MergeRows", "merge_rows"]

@@ -194,18 +194,3 @@ def _read_unit(read: TopRead, unit: tuple[DataSplit, ReadReport]) -> None:
 
 def _schema(schema: TableSchema, request: ScanRequest) -> pa.Schema:
     return arrow_schema(scan_fields(schema, request.columns))
-
-
-__all__ = [
-    "SortValue",
-    "candidates",
-    "first_rows",
-    "order_text",
-    "row_order",
-    "sort_batches",
-    "sort_columns",
-    "sort_frame",
-    "sort_rows",
-    "sort_values",
-    "stored_order",
-]

@@ -310,16 +310,3 @@ def reading(store: FileStore, plan: ScanPlan, progress: Progress | None, stage: 
         steps.end()
         raise
     steps.end()
-
-
-__all__ = [
-    "FilesProgress",
-    "FlushProgress",
-    "PieceProgress",
-    "ProgressBar",
-    "Steps",
-    "chosen",
-    "reading",
-    "reporting_start",
-    "reporting_tasks",
-]

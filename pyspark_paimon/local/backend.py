@@ -258,6 +258,3 @@ def _travel(store: FileStore, travel: TravelRequest) -> Snapshot | None:
 
         return compacted_snapshot(store)
     return store.snapshots.travel(**travel.model_dump(exclude={"compacted"}))
-
-
-__all__ = ["LocalBackend", "session_frame"]

@@ -71,6 +71,3 @@ def _new_names(changes: Iterable[SchemaChange]) -> Iterator[str]:
                 yield name
             case ReplaceColumns(columns=columns):
                 yield from (str(column["name"]) for column in columns)
-
-
-__all__ = ["HiveBackend"]

@@ -34,6 +34,3 @@ def open_backend(
     named = TableLocation.parse(os.fspath(location))
     with raise_table_errors():
         return ServerBackend.open(named.api(), named, progress=progress)
-
-
-__all__ = ["is_catalog_location", "open_backend"]

@@ -196,6 +196,3 @@ def _order(table: pa.Table, column: str) -> pa.Table:
     values = table[column]
     keys = pa.table({"known": values.is_valid(), "value": values})  # null is least, as in Spark; NaN is greatest
     return table.take(pc.sort_indices(keys, sort_keys=[("known", "ascending"), ("value", "ascending")]))
-
-
-__all__ = ["Batch", "OpenWrite", "write_rows"]

@@ -139,6 +139,3 @@ def _metadata_files(store: FileStore, snapshot: Snapshot) -> tuple[StatIdentity,
     except FileNotFoundError:
         return None  # planning reports the missing file
     return None if None in found else found
-
-
-__all__ = ["hold_buckets", "plan_lookup", "plan_request"]

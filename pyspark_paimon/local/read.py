@@ -268,6 +268,3 @@ def _in_order(
         if report is not None:
             for own in reports:
                 report.merge(own)
-
-
-__all__ = ["count_groups", "plan_rows", "read_counted", "rows_in", "split_rows", "summarise", "summarise_cheaply", "summarise_split"]

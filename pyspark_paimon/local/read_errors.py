@@ -52,6 +52,3 @@ def _is_needed(store: FileStore, path: str) -> bool:
     except (PaimonError, OSError):  # the needed files are unknown
         return True
     return name in reachable.data or name in reachable.indexes
-
-
-__all__ = ["explain_read_errors", "explained"]

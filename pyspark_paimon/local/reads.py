@@ -232,6 +232,3 @@ class LocalReads:
         if pinned is not None and request.snapshot_delta != pinned.delta_manifest_list:
             pinned = None  # perhaps another snapshot with the same id, before a rollback
         return (plans.plan_lookup if to_read else plans.plan_request)(store, request, pinned)
-
-
-__all__ = ["LocalReads"]

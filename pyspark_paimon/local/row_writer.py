@@ -76,6 +76,3 @@ class LocalWriter:
 
     def _start(self, request: WriteRequest) -> OpenWrite:
         return OpenWrite(self._table, request, threads=self._threads, progress=self._progress, waits=False)
-
-
-__all__ = ["LocalWriter"]

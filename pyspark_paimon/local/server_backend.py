@@ -171,6 +171,3 @@ def raise_table_errors() -> Iterator[None]:
                 raise InvalidArgument(str(error)) from error
     except ResourceTaken as error:
         raise (InvalidSchema if error.kind == "COLUMN" else InvalidArgument)(str(error)) from error
-
-
-__all__ = ["ServerBackend", "raise_table_errors"]

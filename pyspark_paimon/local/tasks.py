@@ -84,6 +84,3 @@ def run_tasks(operation: TaskOperation[A], store: FileStore, *, threads: int, pr
         )
     seconds = time.perf_counter() - start
     return operation.result(TaskRun(outcomes, tasks, transaction.rounds, seconds, stopwatch.millis))
-
-
-__all__ = ["run_tasks"]

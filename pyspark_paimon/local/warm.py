@@ -33,6 +33,3 @@ def warm_lookups(store: FileStore, request: ScanRequest, threads: int) -> None:
     reads = [KeyedRead(SplitRead(store, split, names, TRUE).alone(file), keys, names) for split in splits for file in split.files]
     reads.sort(key=lambda read: -read.read.file.level)
     map_in_threads(lambda read: read.warm(lambda: cache.lesser_capacity - cache.lesser_bytes), reads, threads)
-
-
-__all__ = ["warm_lookups"]

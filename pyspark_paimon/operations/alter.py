@@ -136,6 +136,3 @@ def check_rescale(store: FileStore, changes: Sequence[SchemaChange]) -> None:
             f"{store.root} has no partitions and its rows are in {others.pop()} buckets, so later writes would fail; "
             f"call rescale({wanted}), which moves the rows, too",
         )
-
-
-__all__ = ["AlterSchema", "check_rescale", "check_types", "pending_schema", "schema_changes", "store_for", "store_pending"]

@@ -57,6 +57,3 @@ class ReadStatistics(Question[StatisticsJson | None]):
         """Read the statistics file."""
         store = table.store()
         return None if self.snapshot_id is None else statistics_of(store, store.snapshots.readable(self.snapshot_id))
-
-
-__all__ = ["Analyze", "ReadStatistics"]

@@ -58,6 +58,3 @@ class FastForward(HistoryChange):
     def change(self, store: FileStore) -> TableChangeResult:
         """Copy the branch's snapshots and delete main's newer ones."""
         return result_of(fast_forward(store, self.name))
-
-
-__all__ = ["CreateBranch", "DeleteBranch", "FastForward", "RenameBranch"]

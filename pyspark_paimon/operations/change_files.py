@@ -102,6 +102,3 @@ class ChangeFiles(TaskOperation[WriteResult]):
             return copy_on_write.AppendChange(store, snapshot, predicate, self.commit_id)
         values = Assignments.from_text(self.values, store.schema)
         return copy_on_write.AppendChange(store, snapshot, predicate, self.commit_id, values.apply, tuple(values.values))
-
-
-__all__ = ["ChangeFiles"]

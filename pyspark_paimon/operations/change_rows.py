@@ -105,6 +105,3 @@ class MergeRows(_ChangeRows[MergeResult]):
         """Merge in the process that reaches the files."""
         store = table.store(self.request.options)
         return merge_rows.merge_rows(store, self.request, self.wanted, table.read, threads=table.threads, progress=table.progress)
-
-
-__all__ = ["DeleteRows", "MergeRows", "UpdateRows", "WriteRows"]

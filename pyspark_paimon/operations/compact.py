@@ -250,6 +250,3 @@ def _order_columns(schema: TableSchema, order_by: Sequence[str] | str, strategy:
     if strategy != "order" and len(names) > MAX_COLUMNS:
         raise InvalidArgument(f"strategy '{strategy}' sorts by at most {MAX_COLUMNS} columns: remove some")
     return names
-
-
-__all__ = ["Compact", "MovePostponed", "compact_table"]

@@ -55,6 +55,3 @@ def _pattern(argument: str, text: str) -> re.Pattern[str]:
         return re.compile(text)
     except re.error as error:
         raise InvalidArgument(f"clear_consumers: {argument} is not a regular expression: {text!r} ({error})") from error
-
-
-__all__ = ["ClearConsumers", "ResetConsumer"]

@@ -263,6 +263,3 @@ def copy_table(source: Backend, target: Backend, predicate: Predicate | None, co
     finally:
         with suppress(SnapshotNotFound):  # a concurrent rollback deletes the tag, too
             source.run(DeleteTag(name=pin))
-
-
-__all__ = ["CopyFiles", "CopySchemas", "copy_table"]

@@ -14,6 +14,3 @@ class CreateTable(Operation[SchemaJson]):
     def run(self, table: OpenTable) -> SchemaJson:
         """Write schema 0, if it is absent."""
         return table.create(self.table_schema)
-
-
-__all__ = ["CreateTable"]

@@ -123,6 +123,3 @@ def count_deletes(store: FileStore, progress: Progress | None, stage: str) -> It
 
 def _files(orphans: Sequence[Orphan]) -> list[OrphanFile]:
     return [OrphanFile(path=orphan.path, size=orphan.size, mtime_ms=orphan.mtime_ms) for orphan in orphans]
-
-
-__all__ = ["ExpireSnapshots", "ListOrphans", "RemoveOrphans"]

@@ -29,6 +29,3 @@ class Fsck(Question[FsckResult]):
         store = table.without_cache()
         threads = max(table.threads, store.file_io.max_concurrency)
         return fsck.check_table(store, self.depth, limit=self.limit, threads=threads, progress=table.progress)
-
-
-__all__ = ["Fsck"]

@@ -38,6 +38,3 @@ class AdviseIndexes(Question[ArrowTable]):
             filters.append(AdvisedFilter(given.text, given.predicate, plan))
         rows = 0 if snapshot is None else snapshot.total_record_count
         return IndexAdvice(store, filters, rows, self.most_bytes).table()
-
-
-__all__ = ["AdviseIndexes", "GivenFilter"]

@@ -45,6 +45,3 @@ class ListIndexes(Question[ArrowTable]):
         store = table.store()
         snapshot = None if self.snapshot_id is None else store.snapshots.readable(self.snapshot_id)
         return index_view(store, self.view, snapshot, table.threads)
-
-
-__all__ = ["ListFiles", "ListHistory", "ListIndexes"]

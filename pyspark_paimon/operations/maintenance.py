@@ -83,6 +83,3 @@ def indexes_of_column(backend: Backend, column: str, index_type: str | None) -> 
     removal = Removal(files=len(files), bytes=sum(row["index_size_in_bytes"] for row in found))
     looked_at = len({row["file_path"] for row in rows})
     return IndexRewriteResult(files=looked_at, rewritten=len(files), bytes_read=0, bytes_written=0, snapshot_id=None, removal=removal)
-
-
-__all__ = ["indexes_of_column", "run_steps", "without_index"]

@@ -20,6 +20,3 @@ class CompactManifests(Operation[TableChangeResult]):
         """Commit a snapshot with the merged manifests, if any merge is due."""
         snapshot_id = FileStoreCommit(table.writable(), self.commit_id).compact_manifests()
         return TableChangeResult(snapshot_id=snapshot_id)
-
-
-__all__ = ["CompactManifests"]

@@ -101,6 +101,3 @@ class MarkPartitionsDone(Operation[TableChangeResult]):
         for partition in partitions:
             mark_done(store, store.partition.decode(partition))
         return TableChangeResult(partitions=partition_names(store, partitions))
-
-
-__all__ = ["DropPartitions", "ExpirePartitions", "MarkPartitionsDone"]

@@ -254,6 +254,3 @@ def _report_deleted(table: str, rows: int) -> Iterator[None]:
         raise HistoryBusy(
             f"{table}: the purge has deleted {rows:,} rows, but older snapshots still store them: {error}. Call purge again to finish it"
         ) from error
-
-
-__all__ = ["CheckPurge", "FindHolders", "ForgetHistory", "RewriteStored", "purge_files", "purge_table"]

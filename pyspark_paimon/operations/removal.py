@@ -67,6 +67,3 @@ def removal_of(counts: RemovalCounts, **others: Any) -> Removal:
 def result_of(removed: Removed) -> TableChangeResult:
     """Return the result of a deletion."""
     return TableChangeResult(snapshots=removed.snapshots, tags=removed.tags, data_files=removed.data_files, manifests=removed.manifests)
-
-
-__all__ = ["Destruction", "HistoryChange", "partition_names", "preview_partitions", "removal_of", "result_of"]

@@ -144,6 +144,3 @@ def _folder(table: str, copy: str) -> str:
     """
     head, _, rest = copy.partition("/_repair/")
     return f"{head}/_repair/{rest.partition('/')[0]}" if rest else table
-
-
-__all__ = ["RemoveUnexistingFiles", "RepairEarliestSnapshot", "RepairTable", "repair_table"]

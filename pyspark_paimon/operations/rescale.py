@@ -73,6 +73,3 @@ class Rescale(Destruction):
                 f"{store.root}: the number of buckets is an option of the whole table: alter_options({{'bucket': '{self.buckets}'}}) first, "
                 "then rescale the partitions; the others stay readable, and refuse writes until they are rescaled"
             )
-
-
-__all__ = ["Rescale"]

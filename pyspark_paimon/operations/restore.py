@@ -47,6 +47,3 @@ class Restore(Destruction):
         finally:
             with suppress(SnapshotNotFound):  # a concurrent rollback deletes the tag, too
                 delete_tag(store, pin)
-
-
-__all__ = ["Restore"]

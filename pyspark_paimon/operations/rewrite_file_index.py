@@ -94,6 +94,3 @@ class RewriteFileIndex(TaskOperation[IndexRewriteResult]):
             snapshot_id=run.snapshot_id,
             seconds=run.seconds,
         )
-
-
-__all__ = ["RewriteFileIndex"]

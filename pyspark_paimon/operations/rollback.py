@@ -39,6 +39,3 @@ class Rollback(HistoryChange):
         if found is None:
             raise InvalidArgument("a rollback needs one of snapshot, tag, timestamp and watermark")
         return found
-
-
-__all__ = ["Rollback"]

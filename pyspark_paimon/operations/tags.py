@@ -122,6 +122,3 @@ def tagged_snapshot(store: FileStore, tag: CreateTag | ReplaceTag) -> tuple[Snap
     if retained is None and (text := store.options.raw.get(_DEFAULT_RETAINED)) is not None:
         retained = parse_duration_millis(text, _DEFAULT_RETAINED)
     return snapshot, retained
-
-
-__all__ = ["CreateDueTags", "CreateTag", "DeleteTag", "ExpireTags", "RenameTag", "ReplaceTag", "tagged_snapshot"]

@@ -49,6 +49,3 @@ class FindExpired(Question[list[bool]]):
     def answer(self, table: OpenTable) -> list[bool]:
         """Look each state up."""
         return walk.gone(table.store(), self.origins)
-
-
-__all__ = ["CountDynamicBuckets", "FindExpired", "PlanTasks"]

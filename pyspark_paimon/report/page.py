@@ -220,17 +220,3 @@ class PlanPicture(ScanPlan):
         trees = () if self.table_schema is None else bucket_trees(files, self.table_schema, most_boxes=_MOST_BOXES)
         drawn = sorted((tree for tree in trees if tree.boxes), key=lambda tree: -tree.size)[:_MOST_BUCKETS]
         return render_plan(tuple(map(funnel_stage, self.report)), drawn, len(trees), wall_clock_millis())
-
-
-__all__ = [
-    "PlanPicture",
-    "age_text",
-    "bar_height",
-    "box_text",
-    "instant_text",
-    "line_points",
-    "render_live",
-    "render_page",
-    "render_plan",
-    "snapshot_text",
-]

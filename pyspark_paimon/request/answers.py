@@ -47,6 +47,3 @@ SnapshotJson: TypeAlias = Annotated[Snapshot, PlainSerializer(Snapshot.to_json, 
 """A snapshot, as Paimon's JSON text."""
 StatisticsJson: TypeAlias = Annotated[Statistics, PlainSerializer(Statistics.to_json, return_type=str), BeforeValidator(_statistics_of)]
 """Table statistics, as Paimon's JSON text."""
-
-
-__all__ = ["ArrowTable", "SchemaJson", "SnapshotJson", "StatisticsJson"]

@@ -292,6 +292,3 @@ def is_spark_column(value: object) -> bool:
     """
     kind = type(value)
     return kind.__module__.startswith("pyspark.") and kind.__name__ == "Column"
-
-
-__all__ = ["Assignments", "SentAssignments", "is_bound", "is_spark_column", "refuse_delete", "refuse_fixed"]

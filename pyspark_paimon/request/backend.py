@@ -286,27 +286,3 @@ class SparkRows:
 
 
 Rows: TypeAlias = ArrowRows | SparkRows
-
-
-__all__ = [
-    "EVERY_LEVEL",
-    "ArrowRows",
-    "CastErrors",
-    "CastMode",
-    "ClusterStrategyName",
-    "DeleteRequest",
-    "IncrementalModeName",
-    "IncrementalRange",
-    "IndexView",
-    "MissingColumns",
-    "Mode",
-    "OrphanFile",
-    "Progress",
-    "Rows",
-    "ScanRequest",
-    "SchemaMode",
-    "SparkRows",
-    "TravelRequest",
-    "View",
-    "WriteRequest",
-]

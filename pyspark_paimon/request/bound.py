@@ -120,6 +120,3 @@ BoundSource: TypeAlias = Annotated[Any, PlainValidator(_from_text), PlainSeriali
 
 A table is a Base64 Arrow stream on the wire. ``SparkRows`` cannot be serialized.
 """
-
-
-__all__ = ["BoundExpression", "BoundFilter", "BoundKeys", "BoundRows", "BoundSource", "BoundValue", "Value"]

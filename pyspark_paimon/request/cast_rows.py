@@ -390,6 +390,3 @@ def _with_seconds(text: pa.Array, pattern: str) -> pa.Array:
 def _cut(text: pa.Array, digits: int) -> pa.Array:
     """Cut fractions of seconds after ``digits`` digits."""
     return pc.replace_substring_regex(text, rf"(\.\d{{0,{digits}}})\d*", r"\1")
-
-
-__all__ = ["ERROR", "CastRows", "cast_column", "widened"]

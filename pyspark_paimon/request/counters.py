@@ -181,6 +181,3 @@ def _read(report: ReadReport | None) -> dict[str, int]:
         return {}
     names = ("files_skipped", "row_groups", "row_groups_skipped", "pages_skipped", "rows_decoded", "rows_merged", "bytes_read")
     return {**{name: getattr(report, name) for name in names}, "index_bytes": report.index.bytes_read}
-
-
-__all__ = ["CompactCounters", "Counters", "ScanCounters", "ScanTally", "Stopwatch", "WriteCounters"]

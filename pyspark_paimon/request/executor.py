@@ -182,6 +182,3 @@ class LocalTable(Backend, OpenTable, Protocol):
 
         Sends the options of its catalog to the server first, if the table needs them.
         """
-
-
-__all__ = ["Backend", "LocalTable", "MeasuredPlan", "RowGrouping", "RowWriter"]

@@ -328,6 +328,3 @@ def split_kinds(batch: pa.RecordBatch) -> tuple[pa.RecordBatch, pa.Array]:
         wrong = given.filter(codes.is_null())[0].as_py()
         raise SchemaMismatch(f"column '{ROW_KIND}' has {wrong!r}; use one of {', '.join(ROW_KINDS)}")
     return batch.remove_column(at), codes.cast(pa.int8())
-
-
-__all__ = ["castable_rows", "collect", "has_row_kinds", "is_a", "partial_rows", "refuse_ragged", "rows_of", "split_kinds"]

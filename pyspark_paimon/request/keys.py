@@ -172,6 +172,3 @@ class LookupShape:
             arrays.append(arrow_array(has))
             fields.append(pa.field(self.indicator, pa.bool_(), nullable=False))
         return pa.table(arrays, pa.schema(fields))
-
-
-__all__ = ["FOUND", "LookupShape", "Missing", "any_of_keys", "distinguishes_keys", "keys_of"]

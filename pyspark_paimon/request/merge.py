@@ -245,6 +245,3 @@ def _value(name: str, value: Any, visible: Sides, schema: TableSchema) -> Value:
     if not scalar.is_valid and not target.nullable:
         raise SchemaMismatch(f"column '{name}' is {target} and cannot be set to null")
     return scalar
-
-
-__all__ = ["Action", "Clause", "Join", "MergeRequest", "When", "check_merge", "clause_of", "join_of", "refuse_new_columns", "sides_of"]

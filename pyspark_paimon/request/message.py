@@ -41,6 +41,3 @@ class Result(Message):
     def __repr__(self) -> str:
         """Return the sentence after the name of the class."""
         return f"{type(self).__name__}({self})"
-
-
-__all__ = ["CommitId", "Message", "Result"]

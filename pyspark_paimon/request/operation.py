@@ -338,6 +338,3 @@ def _answers(request: type[Request[Any]]) -> TypeAdapter[Any]:
         if arguments := getattr(base, "__pydantic_generic_metadata__", {}).get("args"):
             return TypeAdapter(arguments[0])
     raise TypeError(f"{request.__name__} has no answer type")
-
-
-__all__ = ["OpenTable", "Operation", "Question", "Request", "TaskOperation", "parse_request"]

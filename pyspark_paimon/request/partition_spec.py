@@ -181,16 +181,3 @@ def display_value(value: Plain, type_: DataType | ColumnType) -> str:
     if isinstance(value, bytes):
         return value.hex()
     return str(value)
-
-
-__all__ = [
-    "Spec",
-    "display_partition",
-    "display_pattern",
-    "display_value",
-    "partition_filter",
-    "predicate_of",
-    "replaced_partitions",
-    "spec_of",
-    "values_of",
-]

@@ -66,6 +66,3 @@ def summaries_from_json(texts: Iterable[str], wanted: Mapping[str, Iterable[Aggr
                 whole[own] = RowSummary.of(wanted, {})
             whole[own].merge_json(summary)
     return whole
-
-
-__all__ = ["plan_from_json", "plan_to_json", "report_from_json", "report_to_json", "summaries_from_json", "summaries_to_json"]

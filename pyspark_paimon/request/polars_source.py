@@ -63,6 +63,3 @@ def _narrow(scan: ScanSource, predicate: pl.Expr) -> ScanSource:
         return scan.narrowed(bind(condition, types))
     except PaimonError:  # a scan with a limit, or a literal that the planner does not support
         return scan
-
-
-__all__ = ["lazy_frame"]

@@ -386,22 +386,3 @@ def repr_fields(result: Message) -> dict[str, Any]:
     {'snapshots': 1, 'data_files': 2, 'manifests': 3, 'removal': None}
     """
     return result.model_dump(mode="json")
-
-
-__all__ = [
-    "AnalyzeResult",
-    "CompactResult",
-    "ExpireResult",
-    "FunnelStage",
-    "IndexRewriteResult",
-    "MaintenanceResult",
-    "MergeResult",
-    "Outcome",
-    "ProgressEvent",
-    "Removal",
-    "WriteResult",
-    "compact_counters",
-    "deleted_text",
-    "dry_run_text",
-    "repr_fields",
-]

@@ -190,6 +190,3 @@ class ScanSource(Protocol):
 
     def projected(self, columns: Sequence[str]) -> Self:
         """Return a scan of these columns."""
-
-
-__all__ = ["ScanPlace", "ScanSource", "has_place", "is_place", "value_of_place", "without_place"]

@@ -150,17 +150,3 @@ class IfSmall(Question[str | None]):
         if table.scan_bytes(question.request) > self.most_bytes:
             return None
         return question.answer_text(question.answer(table))
-
-
-__all__ = [
-    "AggregateCheaply",
-    "AggregateRows",
-    "CountCheaply",
-    "CountRows",
-    "DescribeTree",
-    "GroupCheaply",
-    "IfSmall",
-    "MeasureScan",
-    "PlanScan",
-    "ReadRows",
-]

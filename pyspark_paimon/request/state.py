@@ -43,6 +43,3 @@ class Snapshots(Question[list[SnapshotJson]]):
     def answer(self, table: OpenTable) -> list[SnapshotJson]:
         """Read all snapshot files."""
         return list(table.store().snapshots.backwards())[::-1]
-
-
-__all__ = ["Pin", "SchemaOf", "Snapshots", "Start"]

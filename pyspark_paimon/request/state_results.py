@@ -242,6 +242,3 @@ class CopyResult(Result):
             return "no file to copy"
         copied = f"{count_text(self.files, 'file')} with {count_text(self.rows, 'row')} and {size_text(self.bytes)}"
         return f"{copied} copied, {self.seconds:.2f} s, snapshot {self.snapshot_id}"
-
-
-__all__ = ["CopyResult", "FsckResult", "Holder", "MissingFilesResult", "PurgeResult", "TableChangeResult", "TypeChangeResult"]

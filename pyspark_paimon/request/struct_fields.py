@@ -126,6 +126,3 @@ def _check_type(name: str, new: Expression, wanted: DataType) -> None:
         )
     if not fits:
         raise SchemaMismatch(f"field '{name}' is {wanted}, and '{new}' is of type {new.type.kind}; cast it")
-
-
-__all__ = ["constant", "field_path", "refuse_overlaps", "with_field"]

@@ -88,6 +88,3 @@ class TaskRun:
     def total(self, name: str) -> int:
         """Return the sum of a count over all commits."""
         return sum(outcome.counts.get(name, 0) for outcome in self.outcomes)
-
-
-__all__ = ["Task", "TaskPlan", "TaskRun", "TaskWork", "Worker", "partitions_of"]

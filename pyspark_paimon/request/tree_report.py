@@ -177,6 +177,3 @@ class TreeReport(Message):
     def write_amplification(self) -> float | None:
         """Write amplification of the newest snapshot."""
         return self.history[-1].write_amplification if self.history else None
-
-
-__all__ = ["TreeAdvice", "TreeBox", "TreeBucket", "TreeIndex", "TreeReport", "TreeSnapshot"]

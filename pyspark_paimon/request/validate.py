@@ -373,17 +373,3 @@ def _shown(name: str, value: object) -> str:
         return f"a value of type {type(value).__name__}"
     text = repr(value)
     return f"{text[:60]}..." if len(text) > 60 else text
-
-
-__all__ = [
-    "CheckedMethods",
-    "check_arguments",
-    "check_options",
-    "commit_identity",
-    "cutoff_of",
-    "millis_of",
-    "projection",
-    "text_columns",
-    "travel_of",
-    "write_request",
-]

@@ -66,6 +66,3 @@ def task_count(size: int, cores: int) -> int:
     """
     cores = max(1, cores)
     return max(1, min(cores, -(-size // thresholds.idle_core_bytes)), min(cores * _MOST_PER_CORE, -(-size // thresholds.busy_core_bytes)))
-
-
-__all__ = ["assign_by_size", "pack_tasks", "task_count"]

@@ -148,6 +148,3 @@ def _pump(number: int, source: Callable[[], Iterator[T]], buffer: _Buffer[T]) ->
         return False
     buffer.end(number)
     return True
-
-
-__all__ = ["interleave"]

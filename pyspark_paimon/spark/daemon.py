@@ -34,5 +34,3 @@ def main() -> None:
 
 if __name__ == "__main__":
     main()
-
-__all__ = ["main", "preload"]

@@ -210,5 +210,3 @@ def _become_daemon(connection: socket.socket, request: dict[str, Any], streams: 
 
 if __name__ == "__main__":
     serve(sys.argv[1], float(sys.argv[2]))
-
-__all__ = ["load_modules", "serve"]

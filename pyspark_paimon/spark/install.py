@@ -180,6 +180,3 @@ def _probe_source(dependencies: tuple[str, ...]) -> type[Any]:
             return ProbeReader()
 
     return Probe
-
-
-__all__ = ["InstallResult", "archive_of_package", "install", "refuse_unfit"]

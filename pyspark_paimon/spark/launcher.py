@@ -53,5 +53,3 @@ def _ask(path: str, command: list[str]) -> tuple[socket.socket, int] | None:
 
 if __name__ == "__main__":
     sys.exit(launch(sys.argv[1:]))
-
-__all__ = ["DAEMONS", "launch"]

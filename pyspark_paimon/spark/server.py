@@ -80,6 +80,3 @@ def _answer(backend: OpenTable, question: Request[Any]) -> str:
 
             return question.answer_text(native_plan(backend, question.request))
     raise InvalidArgument(f"option '{rpc.QUESTION}' must be a question, not {type(question).__name__}")
-
-
-__all__ = ["schema"]

@@ -90,6 +90,3 @@ class ShortNamedSource(PaimonDataSource):
     def name(cls) -> str:
         """Return the name of the format."""
         return NAME
-
-
-__all__ = ["PaimonDataSource", "ShortNamedSource"]

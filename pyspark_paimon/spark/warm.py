@@ -91,18 +91,3 @@ def warm_writer() -> ds.DataSourceWriter:
     """Return the empty writer."""
     load(WRITES)
     return WarmWriter()
-
-
-__all__ = [
-    "COLUMN",
-    "PLANS",
-    "QUESTIONS",
-    "READS",
-    "WRITES",
-    "WarmReader",
-    "WarmWriter",
-    "load",
-    "warm_reader",
-    "warm_schema",
-    "warm_writer",
-]

@@ -310,6 +310,3 @@ def _condition(words: TokenCursor) -> str:
         return "TRUE"
     words.expect("WHERE")
     return words.rest()
-
-
-__all__ = ["ACTIONS", "alter_table", "assignments", "delete", "qualifiers", "truncate", "update"]

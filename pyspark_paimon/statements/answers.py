@@ -48,6 +48,3 @@ def description(fields: Iterable[DataField], kind: str, details: Mapping[str, st
     if details:
         rows += [("", "", ""), (f"# Detailed {kind} Information", "", ""), *((key, value, "") for key, value in details.items() if value)]
     return pa.table([pa.array(column, pa.string()) for column in zip(*rows, strict=True)], ["col_name", "data_type", "comment"])
-
-
-__all__ = ["description", "frame_of_result", "frame_of_rows"]

@@ -349,5 +349,3 @@ _FORMATS: dict[str, _Format] = {
     "JSON": _Format(("MULTI_LINE", *_TEXT), _read_json),
     "PARQUET": _Format(("COMPRESSION",), _read_parquet),
 }
-
-__all__ = ["copy_into"]

@@ -224,6 +224,3 @@ def _is_ours(names: KnownTables, name: NameParts, words: TokenCursor) -> bool:
     if "USING" in before_query:
         return before_query[before_query.index("USING") + 1].lower() in SOURCES
     return names.path(name) is not None or (names.catalog_name(name) is not None and "STORED" not in before_query)
-
-
-__all__ = ["create_table", "drop_table", "replace_table"]

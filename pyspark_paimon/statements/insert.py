@@ -201,6 +201,3 @@ def _family(kind: Any) -> str | None:
     if name in {"byte", "short", "integer", "long", "float", "double"} or name.startswith("decimal"):
         return "number"
     return {"boolean": "boolean", "date": "time", "timestamp": "time", "timestamp_ntz": "time"}.get(name)
-
-
-__all__ = ["insert", "without_default_words"]

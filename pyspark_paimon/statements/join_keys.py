@@ -143,6 +143,3 @@ def _start(table: exp.Table) -> int | None:
         return None
     start: int | None = first.meta.get("start")
     return start
-
-
-__all__ = ["Place", "TableScan", "join_keys", "prune_joins"]

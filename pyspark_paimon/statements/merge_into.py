@@ -99,6 +99,3 @@ def _insert(merge: Merge, words: TokenCursor, sides: CalledSides, condition: str
     if len(columns) != len(values):
         raise words.error(f"a value for each of the {len(columns)} columns")
     return merge.when_not_matched_insert(dict(zip(columns, values, strict=True)), condition)
-
-
-__all__ = ["merge_into"]

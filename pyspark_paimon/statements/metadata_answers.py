@@ -146,6 +146,3 @@ def _is_unsure(schema: TableSchema, name: str, function: str) -> bool:
     if function in {_KEY, _DISTINCT}:
         return column_type.kind not in _KEYS or (column_type.kind in TIMESTAMPS and column_type.column_type.precision > _MICROS)
     return function != "count" and column_type.kind in FLOATS
-
-
-__all__ = ["SimpleAggregate"]

@@ -166,6 +166,3 @@ class KnownTables:
 def text_literal(text: str) -> str:
     """Return a text as a SQL literal."""
     return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
-
-
-__all__ = ["SOURCES", "KnownTables", "text_literal"]

@@ -232,18 +232,3 @@ def column_rows(table: Table, name: str) -> pa.Table:
 def _find_table(names: KnownTables, name: NameParts) -> Table | None:
     """Find a table by its path or in the catalog."""
     return names.find(name) if names.path(name) or names.of_catalog(name) else None
-
-
-__all__ = [
-    "NewTable",
-    "column_rows",
-    "column_text",
-    "copy_definition",
-    "description_rows",
-    "read_clauses",
-    "read_column_or_key",
-    "show_columns",
-    "show_create_table",
-    "spark_type_text",
-    "statement",
-]

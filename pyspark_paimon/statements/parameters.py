@@ -109,6 +109,3 @@ def literal_sql(name: str | int, value: Parameter, escapes: Callable[[], bool]) 
     raise InvalidArgument(
         f"args: the value of {name!r} is {type(value).__name__}: give None, bool, int, float, str, bytes, Decimal, date or list"
     )
-
-
-__all__ = ["Parameter", "Parameters", "literal_sql", "with_parameters"]

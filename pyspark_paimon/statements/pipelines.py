@@ -99,6 +99,3 @@ def _is_from_clause(texts: list[str], start: int, end: int) -> bool:
     if "SELECT" in clause and clause[clause.index("SELECT") + 1 :][:2] == ["*", "FROM"]:
         clause.remove("SELECT")
     return "FROM" in clause and _CHANGES.isdisjoint(clause)
-
-
-__all__ = ["without_pipelines"]

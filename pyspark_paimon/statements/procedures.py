@@ -410,22 +410,3 @@ UNSUPPORTED = {
     "repair": "the command 'fsck --repair' repairs a table; catalogs in directories need no repair",
 }
 """Paimon's procedures that are refused, and what to do instead."""
-
-
-__all__ = [
-    "OF_CATALOGS",
-    "PROCEDURES",
-    "UNSUPPORTED",
-    "Arguments",
-    "Procedure",
-    "arguments_of",
-    "call_procedure",
-    "options_of",
-    "partitions_of",
-    "parts_of",
-    "required_text",
-    "time_of",
-    "time_retained",
-    "true_or_false",
-    "whole_number",
-]

@@ -244,6 +244,3 @@ def _may_be_null(table: exp.Table, select: exp.Select) -> bool:
     at = joins.index(table.parent) if isinstance(table.parent, exp.Join) else -1
     own = at >= 0 and (joins[at].side in {"LEFT", "FULL"} or joins[at].kind in {"SEMI", "ANTI"})
     return own or any(join.side in {"RIGHT", "FULL"} for join in joins[at + 1 :])
-
-
-__all__ = ["QueryTree", "Usage", "is_truncated", "narrowed", "parse_query", "renames_columns", "terms", "usages"]

@@ -236,6 +236,3 @@ def _evaluate_timestamp(spark: Any, text: str) -> int:
     if millis is None:
         raise InvalidArgument(f"TIMESTAMP AS OF {text}: the expression is null, not a timestamp")
     return int(millis)
-
-
-__all__ = ["replace_tables", "run_query", "with_views"]

@@ -284,6 +284,3 @@ def has_alias(words: TokenCursor) -> bool:
     if words.done or (words.peek() in _CLAUSES and words.peek(1) == "BY"):
         return False
     return words.peek() == "AS" or words.tokens[words.at].kind in {TokenType.VAR, TokenType.IDENTIFIER}
-
-
-__all__ = ["Relation", "has_alias", "insert_targets", "relations", "skip_sample", "without_table_words"]

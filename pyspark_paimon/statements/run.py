@@ -192,6 +192,3 @@ def _common(words: TokenCursor) -> str:
         return ""
     words.until({"SELECT", "FROM", "VALUES", "TABLE", *(first.split()[0] for first in AFTER_QUERIES)})
     return words.text[: words.here]
-
-
-__all__ = ["STATEMENTS", "UNSUPPORTED_STATEMENTS", "raise_unsupported", "reset_value", "set_value", "sql"]

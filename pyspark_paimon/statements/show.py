@@ -250,19 +250,3 @@ def refresh(names: KnownTables, words: TokenCursor) -> Any:
         return None
     words.end()
     return frame_of_result(names.spark, None)
-
-
-__all__ = [
-    "analyze",
-    "create_database",
-    "describe",
-    "describe_history",
-    "drop_database",
-    "refresh",
-    "show_databases",
-    "show_partitions",
-    "show_properties",
-    "show_table_extended",
-    "show_tables",
-    "use",
-]

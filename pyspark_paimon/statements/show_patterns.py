@@ -28,6 +28,3 @@ def like_pattern(words: TokenCursor) -> re.Pattern[str]:
 def compile_pattern(text: str) -> re.Pattern[str]:
     """Return Spark's LIKE pattern of SHOW as a regular expression."""
     return re.compile("|".join(".*".join(map(re.escape, part.strip().split("*"))) for part in text.split("|")), re.IGNORECASE)
-
-
-__all__ = ["compile_pattern", "database_name", "like_pattern"]

@@ -186,6 +186,3 @@ def has_subquery(text: str) -> bool:
     """
     words = TokenCursor(text)
     return any(words.peek(at) == "(" and words.peek(at + 1) in _STARTS for at in range(len(words.tokens)))
-
-
-__all__ = ["Subqueries", "has_subquery"]

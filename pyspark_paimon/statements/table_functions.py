@@ -134,6 +134,3 @@ def _greatest_partition(names: KnownTables, text: str) -> str:
     kind, value = spark_type(schema.field(first).type).simpleString(), found.as_py()
     plain = value if isinstance(value, str) else re.sub(r"^(True|False)$", lambda match: match[0].lower(), str(value))
     return text_literal(plain) if isinstance(value, str) else f"CAST({text_literal(plain)} AS {kind})"
-
-
-__all__ = ["TABLE_FUNCTIONS", "UNSUPPORTED_FUNCTIONS", "function_frame", "replace_max_pt", "table_name"]

@@ -83,6 +83,3 @@ def _options(words: TokenCursor) -> tuple[str, int | None, timedelta | None]:
 def _names(table: Table) -> list[str]:
     found: list[str] = table.tags()["tag_name"].to_pylist()
     return found
-
-
-__all__ = ["alter_tag", "show_tags"]

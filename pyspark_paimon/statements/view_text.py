@@ -194,6 +194,3 @@ def _output_names(text: str) -> list[str] | None:
     if not isinstance(query, exp.Query) or query.is_star:
         return None
     return list(query.named_selects)
-
-
-__all__ = ["expand_views", "qualify_names", "refuse_moved", "views_read_by"]

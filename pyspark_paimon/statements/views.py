@@ -217,6 +217,3 @@ def view_rows(view: View, *, extended: bool) -> pa.Table:
             "View Properties": f"[{options}]",
         }
     return description(view.fields, "View", details)
-
-
-__all__ = ["alter_view", "create_view", "drop_view", "show_views", "view_rows", "view_statement"]

@@ -288,6 +288,3 @@ def replace_qualifiers(text: str, sides: Mapping[NameParts, str]) -> str:
                 end = held[-1].start if new else held[-1].end + 1
                 break
     return "".join([*parts, text[end:]])
-
-
-__all__ = ["NameParts", "StatementTokens", "TokenCursor", "Word", "WrittenValue", "partition_spec", "replace_qualifiers", "tokens_of"]

@@ -91,6 +91,3 @@ def follow_table(
         yield StreamBatch(rows, json.dumps(offset_of(end)))
         stream.done(end)
         at = end
-
-
-__all__ = ["StreamBatch", "follow_options", "follow_table"]

@@ -147,6 +147,3 @@ def position_of(offset: Mapping[str, Any]) -> Position:
             f"the checkpoint's offset {json.dumps(dict(offset))} was not written by this version of pyspark-paimon; use its version, or a new checkpoint"
         )
     return Position(found.snapshot, found.unit, found.whole, found.after)
-
-
-__all__ = ["StreamOptions", "is_stream", "offset_of", "position_of", "without_stream"]

@@ -276,6 +276,3 @@ def _quote_columns(names: Sequence[str]) -> str:
     """
     quoted = ", ".join(f"'{name}'" for name in names)
     return f"columns {quoted} were" if len(names) > 1 else f"column {quoted} was"
-
-
-__all__ = ["TableStream", "stream_columns", "stream_rows"]

@@ -291,6 +291,3 @@ class MetadataTable(SystemTable):
 
 def _aggregate_request(request: ScanRequest) -> ScanRequest:
     return request.model_copy(update={"columns": tuple(request.aggregates), "order_by": (), "limit": None})
-
-
-__all__ = ["MetadataTable", "SystemTable"]

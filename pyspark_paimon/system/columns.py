@@ -29,6 +29,3 @@ def system_schema(fields: Sequence[DataField], schema_id: int = 0, **more: objec
     more: Other attributes of the schema, such as keys and options.
     """
     return TableSchema.model_validate({"id": schema_id, "fields": tuple(fields), "highest_field_id": len(fields), **more})
-
-
-__all__ = ["AN_INT", "A_BIG", "A_TEXT", "A_WHEN", "BIG", "TEXT", "WHEN", "system_fields", "system_schema"]

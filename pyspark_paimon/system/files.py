@@ -239,19 +239,3 @@ def _totals(entries: EntryColumns, groups: Int64s, size: int) -> tuple[list[Any]
     newest = np.zeros(size, np.int64)
     np.maximum.at(newest, groups, entries.numbers("_FILE._CREATION_TIME"))
     return *summed, newest.tolist()
-
-
-__all__ = [
-    "BUCKET_FIELDS",
-    "FILE_FIELDS",
-    "INDEX_FIELDS",
-    "KEY_RANGE_FIELDS",
-    "MANIFEST_FIELDS",
-    "PARTITION_FIELDS",
-    "bucket_rows",
-    "data_file_rows",
-    "index_rows",
-    "key_range_rows",
-    "manifest_rows",
-    "partition_rows",
-]

@@ -140,23 +140,3 @@ def aggregation_rows(store: FileStore, _: Snapshot | None) -> Iterator[tuple[Any
 
 def _json(value: object) -> str:
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
-
-
-__all__ = [
-    "AGGREGATION_FIELDS",
-    "BRANCH_FIELDS",
-    "CONSUMER_FIELDS",
-    "OPTION_FIELDS",
-    "SCHEMA_FIELDS",
-    "SNAPSHOT_FIELDS",
-    "STATISTICS_FIELDS",
-    "TAG_FIELDS",
-    "aggregation_rows",
-    "branch_rows",
-    "consumer_rows",
-    "option_rows",
-    "schema_rows",
-    "snapshot_rows",
-    "statistics_rows",
-    "tag_rows",
-]

@@ -81,6 +81,3 @@ def system_table(path: str, base: LocalBackend, name: str) -> SystemTable:
             return RowTrackingTable(path, base, name)
         case _:
             return MetadataTable(path, base, name)
-
-
-__all__ = ["local_backend", "named_backend", "system_table"]

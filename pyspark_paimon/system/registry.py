@@ -59,5 +59,3 @@ METADATA: Mapping[str, MetadataTable] = {
     "table_indexes": MetadataTable(files.INDEX_FIELDS, files.index_rows, of_state=True),
     "tags": MetadataTable(history.TAG_FIELDS, history.tag_rows),
 }
-
-__all__ = ["METADATA", "MetadataTable"]

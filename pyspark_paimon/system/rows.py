@@ -191,6 +191,3 @@ class ReadOptimizedTable(SystemTable):
 
 def _read_optimized(request: ScanRequest) -> ScanRequest:
     return request.model_copy(update={"read_optimized": True})
-
-
-__all__ = ["ROWKIND", "AuditTable", "BinlogTable", "ReadOptimizedTable", "RowTrackingTable"]

@@ -104,6 +104,3 @@ def duration_text(duration: timedelta) -> str:
     seconds = f"{Decimal(rest) / 1000:f}S" if rest else ""
     parts = (f"{minutes // 60}H" if minutes >= 60 else "") + (f"{minutes % 60}M" if minutes % 60 else "") + seconds
     return f"PT{parts or '0S'}"
-
-
-__all__ = ["duration_text", "format_list", "format_map", "format_partition", "java_text", "sql_text", "type_text", "wall_clock"]

@@ -81,6 +81,3 @@ class Catalog(DirectoryCatalog):
 
     def __repr__(self) -> str:
         return f"Catalog({self._root})"
-
-
-__all__ = ["Catalog"]

@@ -490,15 +490,3 @@ def check_name(name: object, what: str) -> str:
     ):
         raise InvalidArgument(f"{name!r} is not a valid name of a {what}: it must be printable, without '.', '/' and '\\\\'")
     return name
-
-
-__all__ = [
-    "DATABASE_SUFFIX",
-    "DEFAULT_DATABASE",
-    "AnyCatalog",
-    "DatabaseExists",
-    "DatabaseNotFound",
-    "check_name",
-    "missing_database",
-    "split_name",
-]

@@ -112,6 +112,3 @@ class PaimonDataset(pa.dataset.Dataset):  # type: ignore[misc]  # pyarrow ships 
             return self._scan.narrowed(filter).count()
         except PaimonError:
             return int(self.scanner([], filter).count_rows())
-
-
-__all__ = ["DatasetSource", "PaimonDataset"]

@@ -221,6 +221,3 @@ class DirectoryCatalog(AnyCatalog):
     def _require_table(self, name: str) -> None:
         if not self.table_exists(name):
             raise TableNotFound(f"{self._path(name)}: no Paimon table is here")
-
-
-__all__ = ["DirectoryCatalog"]

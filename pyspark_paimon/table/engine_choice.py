@@ -43,6 +43,3 @@ def check_session(spark: object) -> None:
     """Raise ``InvalidArgument`` if the value is not a Spark session."""
     if not all(hasattr(spark, name) for name in ("range", "read", "conf")):
         raise InvalidArgument(f"spark must be a Spark session, classic or Connect, not {type(spark).__name__}; see spark_session()")
-
-
-__all__ = ["backend_for", "check_session"]

@@ -336,6 +336,3 @@ def _default(value: object) -> str | None:
         case int() | float() | Decimal() | date() | time():
             return str(value)
     raise InvalidArgument(f"a default value must be a scalar or its text, not {value!r}")
-
-
-__all__ = ["TableEvolution"]

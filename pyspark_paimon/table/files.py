@@ -154,6 +154,3 @@ class TableFiles(TableRole):
         (1, [3])
         """
         return self._backend.run(repair.RepairEarliestSnapshot(snapshot_id=snapshot, dry_run=dry_run))
-
-
-__all__ = ["TableFiles"]

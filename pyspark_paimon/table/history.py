@@ -493,6 +493,3 @@ class TableHistory(TableRole):
                 dry_run=dry_run,
             )
         )
-
-
-__all__ = ["TableHistory"]

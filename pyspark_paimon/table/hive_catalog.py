@@ -381,6 +381,3 @@ def _database(name: str, given: Mapping[str, str]) -> Struct:
     own = {field: text(given[key]) for key, field in _FIELDS.items() if key in given}
     others = {key: value for key, value in given.items() if key not in _FIELDS}
     return {1: text(name), **own, DATABASE_PARAMETERS: properties(others)}
-
-
-__all__ = ["HiveCatalog"]

@@ -85,6 +85,3 @@ class HiveViews:
 
 def _refuse_dialect(dialect: str) -> None:
     raise UnsupportedOption("dialects", f"the metastore keeps one text for all engines, so '{dialect}' has no own; create the view again")
-
-
-__all__ = ["HiveViews"]

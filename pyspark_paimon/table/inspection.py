@@ -406,6 +406,3 @@ class TableInspection(TableRole):
         0
         """
         return self._backend.ask(listings.ListHistory(view="consumers"))
-
-
-__all__ = ["TableInspection"]

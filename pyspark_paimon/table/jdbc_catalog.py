@@ -183,6 +183,3 @@ def _checked(properties: Mapping[str, Any]) -> dict[str, str]:
                 f"property '{key[:40]}' of a database: its name may have {_LONGEST_NAME} characters, its value {_LONGEST_VALUE}"
             )
     return texts
-
-
-__all__ = ["JdbcCatalog"]

@@ -126,6 +126,3 @@ def _without_replaced(rows: pa.Table, schema: TableSchema) -> pa.Table:
     last = np.zeros(len(keys), np.int64)
     last[keys.numbers] = np.arange(rows.num_rows)  # numpy assigns repeated indexes in order
     return rows.take(pa.array(np.sort(last)))
-
-
-__all__ = ["keep_stored_values"]

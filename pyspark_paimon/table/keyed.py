@@ -370,6 +370,3 @@ def _request(
         properties=check_properties(properties),
         options=check_options(options),
     )
-
-
-__all__ = ["TableRows", "find_rows"]

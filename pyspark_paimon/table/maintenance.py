@@ -364,6 +364,3 @@ class TableMaintenance(TableRole):
         if dry_run:
             return self._backend.ask(expiry.ListOrphans(older_than_ms=cutoff))
         return self._backend.run(expiry.RemoveOrphans(older_than_ms=cutoff))
-
-
-__all__ = ["TableMaintenance"]

@@ -185,6 +185,3 @@ class Merge(CheckedMethods):
         clauses = ", ".join(f"{clause.action} {clause.when}" for clause in self._wanted.clauses)
         rows = f"{count_text(self._wanted.source.num_rows, 'row')}" if isinstance(self._wanted.source, pa.Table) else "a DataFrame"
         return f"Merge({self._backend.path}, {rows} of the source, {clauses or 'no clause yet'})"
-
-
-__all__ = ["Merge"]

@@ -47,6 +47,3 @@ def _columns(schema: Any) -> Any:
             f"a schema must be an Arrow, polars or Spark schema, DDL text or data with columns, not {type(schema).__name__}"
         ) from error
     return pa.schema([field for field in rows if field.name != ROW_KIND])
-
-
-__all__ = ["new_schema"]

@@ -59,6 +59,3 @@ def missing_text(name: str) -> str:
     """
     call = CALLS.get(name)
     return f"Table has no '{name}'" + (f"; use table.{call}" if call else "")
-
-
-__all__ = ["CALLS", "missing_text"]

@@ -193,6 +193,3 @@ def _arrow_type(value: Expression, schema: TableSchema) -> pa.DataType:
         case FunctionCall("coalesce", (first,), ColumnType(kind=kind)) if kind in WITH_PARTS:
             return _arrow_type(first, schema)
     return value.type.arrow
-
-
-__all__ = ["Outputs", "sorted_outputs"]

@@ -132,6 +132,3 @@ class Readable(ABC):
         if connection is not None and not (hasattr(connection, "from_arrow") and hasattr(connection, "sql")):
             raise InvalidArgument(f"to_duckdb: connection must be a DuckDB connection or None, not {connection!r:.60}")
         return (duckdb if connection is None else connection).from_arrow(self.to_dataset())
-
-
-__all__ = ["Readable"]

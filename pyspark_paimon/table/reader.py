@@ -106,6 +106,3 @@ class TableReader(CheckedMethods):
         before, _ = self._state
         self._state = after, _ = self._backend.start(TravelRequest())
         return (None if before is None else before.key) != (None if after is None else after.key)
-
-
-__all__ = ["TableReader"]

@@ -343,6 +343,3 @@ class TableReading(TableRole, Readable):
             }
         )
         return Scan(self._backend, request, schema, None if filter is None else str(filter))
-
-
-__all__ = ["TableReading"]

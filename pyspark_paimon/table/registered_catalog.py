@@ -58,6 +58,3 @@ class RegisteredCatalog(DirectoryCatalog):
 
     def _check_unshared(self, name: str) -> None:
         """Raise ``TableExists`` if another entry has the directory of a table."""
-
-
-__all__ = ["RegisteredCatalog"]

@@ -108,6 +108,3 @@ class TableReporting(TableRole):
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_text(text, encoding="utf-8")
         return target
-
-
-__all__ = ["TableReporting"]

@@ -209,6 +209,3 @@ class RestCatalog(AnyCatalog):
 def _refuse_branch(identifier: Identifier) -> None:
     if "$" in identifier.object:
         raise InvalidArgument(f"{identifier.full_name}: this names a part of a table; create and delete branches with the methods of Table")
-
-
-__all__ = ["RestCatalog"]

@@ -95,6 +95,3 @@ def raise_catalog_errors() -> Iterator[None]:
         if error.kind == "DIALECT":
             raise InvalidArgument(f"{error}; another process changed the view, repeat the call") from error
         raise TableExists(str(error)) from error
-
-
-__all__ = ["RestViews", "raise_catalog_errors"]

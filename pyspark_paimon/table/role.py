@@ -103,6 +103,3 @@ class TableRole(CheckedMethods):
         from pyspark_paimon.spark.wire.session_settings import settings_of  # noqa: PLC0415  # see test_imports
 
         return settings_of(spark, self._backend.path)
-
-
-__all__ = ["TableRole"]

@@ -428,6 +428,3 @@ class Scan(CheckedMethods, Readable):
         if self._limit is not None:
             parts.append(f"limit={self._limit}")
         return f"Scan({', '.join(parts)})"
-
-
-__all__ = ["Scan"]

@@ -428,6 +428,3 @@ class Table(TableRows, TableReading, TableInspection, TableEvolution, TableHisto
         key = f", primary_keys={list(schema.primary_keys)}" if schema.primary_keys else ""
         partitions = f", partition_keys={list(schema.partition_keys)}" if schema.partition_keys else ""
         return f"Table({self.path}: {', '.join(f'{field.name} {field.type}' for field in schema.fields)}{key}{partitions})"
-
-
-__all__ = ["Table"]

@@ -75,6 +75,3 @@ class ViewStore(Protocol):
 
     def drop(self, database: str, name: str) -> None:
         """Delete a view."""
-
-
-__all__ = ["SPARK", "View", "ViewChanges", "ViewStore"]

@@ -217,6 +217,3 @@ def _touched_partitions(schema: TableSchema, rows: Rows) -> list[Spec]:
         some = pa.Table.from_batches([batch]).select(keys).cast(found.schema)
         found = pa.concat_tables([found, some]).group_by(keys).aggregate([]).select(keys)
     return [spec_of(row, schema) for row in found.to_pylist()]
-
-
-__all__ = ["TableWriter", "dry_run_overwrite"]

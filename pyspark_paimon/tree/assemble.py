@@ -343,6 +343,3 @@ def _rows(entries: EntryColumns) -> list[tuple[_File, int, int, int]]:
     """Return file, kind, level and bytes of each entry."""
     files = zip(entries.partition, entries.bucket.tolist(), entries.file_name, strict=True)
     return list(zip(files, entries.kind.tolist(), entries.level.tolist(), entries.file_size.tolist(), strict=True))
-
-
-__all__ = ["MOST_INDEXED_FILES", "MOST_SNAPSHOTS", "tree_advice", "tree_history", "tree_report"]

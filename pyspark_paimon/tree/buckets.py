@@ -298,16 +298,3 @@ def group_neighbours(items: Sequence[T], most: int) -> list[Sequence[T]]:
     count = min(most, len(items))
     cuts = [len(items) * at // count for at in range(count + 1)] if count else []
     return [items[start:end] for start, end in pairwise(cuts)]
-
-
-__all__ = [
-    "MOST_BOXES",
-    "Placement",
-    "Shares",
-    "TreeFile",
-    "bucket_trees",
-    "group_neighbours",
-    "place_by_keys",
-    "place_by_rows",
-    "writer_prefix",
-]

@@ -114,6 +114,3 @@ class _Handler(BaseHTTPRequestHandler):
 
 def _error_text(error: PaimonError) -> str:
     return f"{type(error).__name__}: {error}"
-
-
-__all__ = ["LOOPBACK", "TreeServer"]

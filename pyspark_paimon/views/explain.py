@@ -147,6 +147,3 @@ def _use_note(use: IndexUse) -> str:
 
 def _rows(count: int) -> str:
     return f"{count:,} row{'' if count == 1 else 's'}"
-
-
-__all__ = ["Explanation", "funnel_stage", "read_stages"]

@@ -151,5 +151,3 @@ _VIEWS: dict[View, Callable[[FileStore], pa.Table]] = {
     "partitions": _partitions,
     "consumers": _consumers,
 }
-
-__all__ = ["BRANCHES", "CONSUMERS", "PARTITIONS", "SCHEMAS", "TAGS", "history_view"]

@@ -229,6 +229,3 @@ def _columns(predicate: Predicate) -> Iterator[ColumnRef]:
         required = required_texts(computed)
         if required is not None:
             yield from columns_required(required)
-
-
-__all__ = ["INDEX_ADVICE", "AdvisedFilter", "IndexAdvice"]

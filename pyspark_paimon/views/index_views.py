@@ -259,6 +259,3 @@ def _column_sizes(store: FileStore, path: str, columns: Collection[str]) -> dict
             return {name: data.compressed_size([name], data.row_groups) for name in present}
     except PaimonError:
         return {}
-
-
-__all__ = ["FILE_INDEXES", "INDEX_HEALTH", "built_indexes", "file_indexes_table", "health_summary", "index_health_table", "index_view"]

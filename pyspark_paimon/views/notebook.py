@@ -40,6 +40,3 @@ def _newest(backend: Backend) -> tuple[Facts, str | None]:
     when = f"{datetime.fromtimestamp(snapshot.time_millis / 1000, UTC):%Y-%m-%d %H:%M:%S} UTC"
     rows = f"{snapshot.total_record_count:,} in files, {snapshot.delta_record_count:+,} by this snapshot"
     return [("snapshot", str(snapshot.id)), ("made by", f"{snapshot.commit_kind.value} at {when}"), ("rows", rows)], None
-
-
-__all__ = ["table_card"]

@@ -262,17 +262,3 @@ def _depths(ranges: Sequence[tuple[Any, Any]]) -> tuple[npt.NDArray[np.int64], n
     depth = np.cumsum(starts - ends[: len(starts)])
     deepest = np.maximum.reduceat(depth, np.stack([low, high + 1], axis=1).ravel())[::2] if len(ranges) else low
     return len(ranges) - 1 - before - after, deepest.astype(np.int64)
-
-
-__all__ = [
-    "CLUSTERING",
-    "FILES",
-    "HISTORY",
-    "SNAPSHOTS",
-    "STATISTICS",
-    "clustering_information",
-    "clustering_table",
-    "files_table",
-    "snapshots_table",
-    "statistics_table",
-]

@@ -99,19 +99,3 @@ def _check_divisors(left: Any, right: Any) -> None:
 
 def _numbers(array: Any, instead_of_null: int) -> Any:
     return np.asarray(array.fill_null(pa.scalar(instead_of_null, array.type)))
-
-
-__all__ = [
-    "BITS",
-    "Arrays",
-    "absolute",
-    "add",
-    "combine_bits",
-    "divide",
-    "integer_divide",
-    "invert_bits",
-    "multiply",
-    "negative",
-    "remainder",
-    "subtract",
-]

@@ -198,28 +198,3 @@ def instant_type(given: ColumnType) -> ColumnType:
 def _zone(values: Arrays) -> str:
     zones = values[1]
     return str(zones[0].as_py()) if len(zones) else "UTC"
-
-
-__all__ = [
-    "INSTANT",
-    "LOCAL",
-    "PARTS",
-    "SHIFTED",
-    "TRUNCATED",
-    "UNITS",
-    "add_days",
-    "add_interval",
-    "add_months",
-    "days_between",
-    "extract_part",
-    "in_calendar",
-    "instant",
-    "instant_type",
-    "last_day",
-    "local",
-    "truncate",
-    "truncate_day",
-    "truncate_instant",
-    "wall_type",
-    "without_zone",
-]

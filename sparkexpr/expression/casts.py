@@ -147,6 +147,3 @@ def _date_text(array: Any, wanted: ColumnType) -> Any:  # noqa: ARG001  # a kern
     if ends["min"].is_valid and not _FIRST_FOUR_DIGIT_DAY <= ends["min"].as_py() <= ends["max"].as_py() <= _LAST_FOUR_DIGIT_DAY:
         raise FilterFailed("a date is outside the years 0 to 9999, which a CAST to STRING supports")
     return array.cast(pa.large_string())
-
-
-__all__ = ["cast_kernel"]

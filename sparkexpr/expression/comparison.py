@@ -75,6 +75,3 @@ def _sortable(array: Any) -> Any:
     """Return floats as integers in Spark's order."""
     floats = np.asarray(array.cast(pa.float64()).fill_null(0.0))
     return pa.array(spark_order(floats), mask=np.asarray(array.is_null()))
-
-
-__all__ = ["COMPARISONS", "among", "compare", "extreme", "invert", "is_nan", "is_null", "same_or_both_null"]

@@ -265,6 +265,3 @@ def _compute_rows(expression: Expression, wanted: Any, columns: ColumnArrays, ot
     positions = np.cumsum(wanted) - 1
     found = some.take(pa.array(positions, mask=~wanted))
     return found if otherwise is None else pc.if_else(mask, found, otherwise)
-
-
-__all__ = ["compute"]

@@ -611,6 +611,3 @@ def kernel_of(node: FunctionCall) -> _Kernel | None:
 
 def _cast(kernel: Callable[[Any, ColumnType], Any], values: Arrays, wanted: ColumnType) -> Any:
     return kernel(values[0], wanted)
-
-
-__all__ = ["FUNCTION_RULES", "WITH_FIELD", "FunctionRule", "call", "cast_to", "kernel_of", "shared_type"]

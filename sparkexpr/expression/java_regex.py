@@ -334,6 +334,3 @@ def _is_number(text: str) -> bool:
 
 def _code_point(letter: str) -> str:
     return f"\\x{{{ord(letter):x}}}"
-
-
-__all__ = ["TextPattern", "matches", "translate"]

@@ -103,6 +103,3 @@ def _parts(given: list[Any], depth: int) -> tuple[ColumnType | None, ColumnType 
 
 def _bad(node: object) -> InvalidFilter:
     return InvalidFilter(f"a filter's JSON has an invalid expression: {repr(node)[:80]}")
-
-
-__all__ = ["MOST_NESTED", "expression_from_json", "expression_to_json"]

@@ -99,6 +99,3 @@ def literal_as(literal: LiteralValue, wanted: ColumnType) -> LiteralValue | None
     if found is None or not is_plain(found, wanted) or (wanted.kind is Kind.DECIMAL and wanted.precision > MOST_DIGITS):
         return None
     return LiteralValue(found, wanted)
-
-
-__all__ = ["NULL", "is_null_literal", "literal_as", "literal_value", "tight_decimal"]

@@ -222,19 +222,3 @@ def _text_entries(array: Any) -> tuple[np.ndarray[Any, Any], Any, Any]:
     if not (pa.types.is_string(keys.type) or pa.types.is_large_string(keys.type)):
         raise UnsupportedType(f"Arrow {array.type} has keys that are not strings")
     return offsets, keys, items
-
-
-__all__ = [
-    "any_of_rows",
-    "array_of",
-    "column_part",
-    "list_item",
-    "list_size",
-    "map_entries",
-    "map_item",
-    "map_keys",
-    "owned_values",
-    "struct_field",
-    "struct_of",
-    "with_field",
-]

@@ -118,18 +118,3 @@ def _wide(value: Any) -> Any:
 
 def _floats(value: Any) -> Any:
     return np.asarray(value.cast(pa.float64()).fill_null(0.0))
-
-
-__all__ = [
-    "MOST_PLACES",
-    "ceil",
-    "decimal_to_decimal",
-    "decimal_to_float",
-    "decimal_to_integer",
-    "float_as_decimal",
-    "float_to_decimal",
-    "floor",
-    "round_to",
-    "sign",
-    "square_root",
-]

@@ -236,29 +236,3 @@ def literal_text(value: Plain, column_type: ColumnType, what: str) -> str:
     if column_type.kind not in STRINGS or not isinstance(value, str):
         raise InvalidFilter(f"'{what}' takes a quoted text as its pattern")
     return value
-
-
-__all__ = [
-    "concat",
-    "concat_with",
-    "contains",
-    "endswith",
-    "length",
-    "like_parts",
-    "literal_text",
-    "lower",
-    "ltrim",
-    "matches_like",
-    "octet_length",
-    "pad",
-    "position",
-    "repeat",
-    "replace",
-    "reverse",
-    "rtrim",
-    "split_part",
-    "startswith",
-    "substring",
-    "trim",
-    "upper",
-]

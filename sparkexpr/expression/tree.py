@@ -90,6 +90,3 @@ def map_columns(expression: Expression, change: Callable[[ColumnValue], Expressi
             return replace(expression, arguments=tuple(map_columns(argument, change) for argument in arguments))
         case _:
             return expression
-
-
-__all__ = ["ColumnValue", "Expression", "FunctionCall", "LiteralValue", "column_values", "map_columns"]

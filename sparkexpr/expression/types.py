@@ -92,21 +92,3 @@ def sum_type(left: ColumnType, right: ColumnType, what: str) -> ColumnType:
 def product_type(left: ColumnType, right: ColumnType, what: str) -> ColumnType:
     """Return the DECIMAL that holds ``left * right``."""
     return decimal_type(left.precision + right.precision + 1, left.scale + right.scale, what)
-
-
-__all__ = [
-    "BIGINT_TYPE",
-    "BOOLEAN_TYPE",
-    "BYTES_TYPE",
-    "DATE_TYPE",
-    "DOUBLE_TYPE",
-    "INT_TYPE",
-    "MOST_DIGITS",
-    "TEXT_TYPE",
-    "as_decimal",
-    "common_type",
-    "decimal_type",
-    "is_number",
-    "product_type",
-    "sum_type",
-]

@@ -132,18 +132,3 @@ def try_parse_json(values: Arrays, _: ColumnType) -> Any:
     from sparkexpr.variant import values as variant_values
 
     return variant_values.parse_column(values[0], strict=False)
-
-
-__all__ = [
-    "GETTERS",
-    "VARIANT_TYPE",
-    "depends_on_zone",
-    "extract",
-    "is_variant_null",
-    "join_paths",
-    "parse_json",
-    "sign_getter",
-    "try_parse_json",
-    "type_name",
-    "type_named",
-]

@@ -57,6 +57,3 @@ def numpy_array(array: Any) -> AnyArray:
             return found
     found = array.to_numpy(zero_copy_only=False)
     return found
-
-
-__all__ = ["AnyArray", "Indices", "Int8s", "Int32s", "Int64s", "Mask", "UInt8s", "UInt32s", "UInt64s", "arrow_array", "numpy_array"]

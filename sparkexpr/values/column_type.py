@@ -124,6 +124,3 @@ _FIXED: dict[Kind, pa.DataType] = {
     Kind.DATE: pa.date32(),
     Kind.TIME: pa.time32("ms"),
 }
-
-
-__all__ = ["BINARIES", "FLOATS", "INTEGERS", "LISTS", "STRINGS", "TIMESTAMPS", "WITH_PARTS", "ColumnType", "Kind", "Plain"]

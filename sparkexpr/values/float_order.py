@@ -93,6 +93,3 @@ def extremes(array: Any, column_type: ColumnType) -> tuple[Plain, Plain]:
     if column_type.kind is Kind.DECIMAL and least is not None:
         return int(least), int(greatest)
     return least, greatest
-
-
-__all__ = ["extremes", "sortable_bits", "spark_order", "spark_order_key", "total_order", "total_order_key"]

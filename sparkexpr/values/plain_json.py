@@ -42,6 +42,3 @@ def plain_from_json(given: Any) -> Plain:
         case {"bytes": str(text), **rest} if not rest:
             return bytes.fromhex(text)
     raise ValueError("the JSON is not an encoded value")
-
-
-__all__ = ["plain_from_json", "plain_to_json"]

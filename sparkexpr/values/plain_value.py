@@ -239,6 +239,3 @@ def _physical(array: Any, column_type: ColumnType) -> Any:
             return array.view(pa.decimal128(column_type.precision, 0)).cast(pa.int64())
         return array.view(pa.decimal128(38, 0))
     return array
-
-
-__all__ = ["canonical_array", "from_scalar", "is_plain", "literal_array", "plain_array", "plain_values", "to_scalar"]

@@ -29,6 +29,3 @@ def is_rounded(before: Any, after: Any) -> bool:
     """
     same = pc.or_(pc.equal(after.cast(before.type), before), pc.is_null(before, nan_is_null=True))
     return pc.all(same).as_py() is False
-
-
-__all__ = ["is_rounded", "may_round"]

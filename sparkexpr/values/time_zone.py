@@ -192,17 +192,3 @@ def _within_years(nanos: int) -> tuple[int, int]:
     if abs(seconds) > _MOST_SECONDS:
         raise InvalidFilter("the year is beyond 32,000, where time zones are not defined; write the timestamp with the zone UTC")
     return seconds, rest
-
-
-__all__ = [
-    "UTC",
-    "instant_of",
-    "process_zone",
-    "session_tzinfo",
-    "session_zone",
-    "time_zone",
-    "to_moment",
-    "to_wall_clock",
-    "wall_of",
-    "zone_named",
-]

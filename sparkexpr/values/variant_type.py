@@ -32,6 +32,3 @@ def variant_array(values: Any, metadata: Any, nulls: Any = None) -> Any:
     nulls: Mask of null rows. Their binaries are empty, not null.
     """
     return pa.StructArray.from_arrays([values, metadata], fields=list(VARIANT_ARROW), mask=nulls)
-
-
-__all__ = ["VARIANT_ARROW", "is_variant_type", "variant_array"]

@@ -309,6 +309,3 @@ def _named_zone(where: str) -> str:
         return zone_named(_SHORT_ZONES.get(name, name))
     except InvalidArgument:
         return str(_refuse())
-
-
-__all__ = ["InvalidCastError", "cast_value"]

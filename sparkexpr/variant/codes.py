@@ -54,18 +54,3 @@ DECIMAL_DIGITS = {Primitive.DECIMAL4: 9, Primitive.DECIMAL8: 18, Primitive.DECIM
 def primitive_header(kind: Primitive) -> bytes:
     """Return the header of a primitive value."""
     return bytes([kind << 2])
-
-
-__all__ = [
-    "DECIMAL_DIGITS",
-    "DECIMAL_WIDTHS",
-    "INTEGER_WIDTHS",
-    "MOST_BYTES",
-    "MOST_DIGITS",
-    "MOST_NESTED",
-    "SHORT_TEXT",
-    "VERSION",
-    "Basic",
-    "Primitive",
-    "primitive_header",
-]

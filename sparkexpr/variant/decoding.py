@@ -362,22 +362,3 @@ def wall_micros(instant: int, zone: str) -> int:
     if zone == UTC_ZONE:
         return instant
     return int(to_wall_clock(pa.array([instant], pa.timestamp("us", "UTC")), zone)[0].value)
-
-
-__all__ = [
-    "clock_text",
-    "date_text",
-    "decimal_text",
-    "decode",
-    "elements",
-    "fields",
-    "float_text",
-    "key_names",
-    "primitive",
-    "primitive_place",
-    "scalar",
-    "to_json",
-    "unsigned",
-    "value_end",
-    "wall_micros",
-]

@@ -316,6 +316,3 @@ def _checked(found: bytes, what: str) -> bytes:
             f"a VARIANT is too large: {what} {len(found)} bytes, and {MOST_BYTES} are allowed; split it, or store it as BYTES"
         )
     return found
-
-
-__all__ = ["Encoded", "Keys", "copy_value", "encode", "encode_array", "encode_json", "encode_object", "encode_text", "reencode"]

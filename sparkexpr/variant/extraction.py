@@ -163,6 +163,3 @@ def _variants(rows: VariantRows) -> Any:
         values[row], metadata[row] = reencode(value, keys)
     found = variant_array(pa.array(values, pa.binary()), pa.array(metadata, pa.binary()), pa.array(~rows.present))
     return found.cast(VARIANT_ARROW)
-
-
-__all__ = ["get_values"]

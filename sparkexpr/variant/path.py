@@ -48,6 +48,3 @@ def _key_text(key: str) -> str:
     if not key or "?" in key or quote in key:
         raise InvalidFilter(f"the key {key!r} cannot be named in a path of a VARIANT; read the column and decode it")
     return f"[{quote}{key}{quote}]"
-
-
-__all__ = ["parse_path", "path_text"]

@@ -275,6 +275,3 @@ def _gather(data: UInt8s, begins: Int64s, lengths: Int64s) -> Any:
     places = np.repeat(begins - (ends - lengths), lengths) + np.arange(int(ends[-1]) if len(ends) else 0)
     offsets = np.concatenate([[0], ends]).astype(np.int64)
     return pa.Array.from_buffers(pa.large_binary(), len(begins), [None, pa.py_buffer(offsets), pa.py_buffer(data[places])])
-
-
-__all__ = ["ValueKind", "VariantRows"]

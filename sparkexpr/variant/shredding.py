@@ -177,6 +177,3 @@ def _leaves(typed: Any) -> _Values:
 def _packed(array: Any, kind: Primitive, form: str) -> _Values:
     header = primitive_header(kind)
     return [None if one is None else header + struct.pack(form, one) for one in array.to_pylist()]
-
-
-__all__ = ["TYPED", "plain_variants"]

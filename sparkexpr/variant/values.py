@@ -181,6 +181,3 @@ def _binaries(array: Any) -> list[tuple[bytes, bytes] | None]:
     if not pa.types.is_struct(array.type) or {field.name for field in array.type} != {field.name for field in VARIANT_ARROW}:
         raise InvalidArgument(f"an Arrow column of {array.type} holds no VARIANTs; give a column of the struct with value and metadata")
     return [None if row is None else (row["value"], row["metadata"]) for row in array.to_pylist()]
-
-
-__all__ = ["Variant", "binaries_of", "parse_column", "variant_column"]

@@ -236,6 +236,3 @@ def _leaves(path: str, kind: Any) -> Iterator[str]:
         yield from _leaves(f"{path}.list.element", kind.value_type)
     else:
         yield path
-
-
-__all__ = ["ColumnLayout", "column_layout", "dictionary_columns"]

@@ -240,6 +240,3 @@ def _with_dictionaries(schema: Any, given: Any) -> Any:
     if not any(coded):
         return schema
     return pa.schema([field.with_type(DICTIONARY) if yes else field for field, yes in zip(schema, coded, strict=True)], schema.metadata)
-
-
-__all__ = ["ParquetFileWriter", "fit_to_schema"]

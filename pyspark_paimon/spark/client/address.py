@@ -105,6 +105,3 @@ def _shake_hands(connection: socket.socket, host: str) -> None:
     context.set_alpn_protocols(["h2"])
     with context.wrap_socket(connection, server_hostname=host):
         pass
-
-
-__all__ = ["DEFAULT_PORT", "LOOPBACK_HOSTS", "Address"]

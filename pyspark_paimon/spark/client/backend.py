@@ -436,6 +436,3 @@ def _how_to_repeat(identity: str, state: str) -> str:
     user, _, batch = identity.partition("#")
     named = f"commit_id={user!r}" + (f", batch_id={batch}" if batch else "")
     return f"commit {identity} {state}: repeat the call with {named}, which is safe"
-
-
-__all__ = ["SparkBackend", "few_rows"]

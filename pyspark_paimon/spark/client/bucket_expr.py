@@ -388,6 +388,3 @@ def _rotate(name: str, bits: int) -> str:
 
 def _fold(text: str, bits: int) -> str:
     return f"{text} ^ shiftrightunsigned({text}, {bits})"
-
-
-__all__ = ["BucketKey", "RowImage", "bucket_stages", "expressible", "hash_stages", "with_bucket", "with_bucket_mod", "with_hash"]

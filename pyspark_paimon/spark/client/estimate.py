@@ -86,6 +86,3 @@ def _width(type_: pa.DataType) -> int:
         return max(1, int(type_.bit_width) // 8)
     except ValueError:
         return _VARIABLE_WIDTH
-
-
-__all__ = ["Estimate", "cores", "estimate", "estimate_of"]

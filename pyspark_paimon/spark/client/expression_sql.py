@@ -290,6 +290,3 @@ def with_new_versions(frame: Any, schema: TableSchema, version: NewVersion, new:
 
     expr = functions_of(frame).expr
     return both.select(*(expr(new_version_sql(version, schema, name, quote_name, newer)).alias(name) for name in schema.names))
-
-
-__all__ = ["column_sql", "new_version_sql", "raise_sql", "row_sql", "scalar_sql", "spark_sql", "type_sql", "with_new_versions"]

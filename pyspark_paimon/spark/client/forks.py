@@ -63,6 +63,3 @@ def can_fork(master: str) -> bool:
     False
     """
     return master.partition("[")[0] == "local" and hasattr(os, "fork")
-
-
-__all__ = ["ForkServer", "can_fork"]

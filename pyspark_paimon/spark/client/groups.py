@@ -62,6 +62,3 @@ def _aggregate_sql(function: AggregateName, value: Expression) -> str:
     if value.type.kind in FLOATS:
         return f"sum(CAST({text} AS DOUBLE))"
     return f"try_sum(CAST({text} AS DECIMAL({_MOST_DIGITS}, {value.type.scale})))"
-
-
-__all__ = ["folded_groups"]

@@ -304,6 +304,3 @@ def merge_result(done: WriteResult, outcome: Outcome | None) -> MergeResult:
     if not any(counts.values()):  # without row kinds all rows are inserts
         counts["inserted"] = stored.get("rows", 0)
     return MergeResult.model_validate({**dict(done), **counts, "rows": sum(counts.values())})
-
-
-__all__ = ["MergeFrame", "merge_result", "merge_source", "stage_merge"]

@@ -211,6 +211,3 @@ def _try(schema: TableSchema, name: str) -> str:
     """Return SQL for a column in the table's type."""
     # Null if the value does not fit: the task raises an error that names the value.
     return f"try_cast({quote_name(name)} as {spark_type(schema.field(name).type).simpleString()})"
-
-
-__all__ = ["OwnedFrame", "Ownership", "Target"]

@@ -63,6 +63,3 @@ class _BoundedState(RetryPolicyState):  # type: ignore[misc]  # as above
         if left <= 0:
             raise session_lost(f"no answer for {self._seconds:g} s")
         return min(int(super().next_attempt(*arguments)), round(left * 1000) + 1)
-
-
-__all__ = ["BoundedRetries", "channel_to"]

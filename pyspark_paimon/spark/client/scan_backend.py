@@ -302,6 +302,3 @@ def _is_small(spark: Any, file_bytes: int | None) -> bool:
         return file_bytes <= parse_memory_size(most, _BROADCAST)
     except UnsupportedOption:  # petabytes
         return True
-
-
-__all__ = ["SparkScans", "named_jobs", "tag_of"]

@@ -245,6 +245,3 @@ def _spark_version() -> str:
     import pyspark  # noqa: PLC0415  # as above
 
     return str(pyspark.__version__)
-
-
-__all__ = ["TOKEN_VARIABLE", "ConnectServer", "ServerSettings", "check", "log_lines"]

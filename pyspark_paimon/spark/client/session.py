@@ -352,20 +352,3 @@ def warm(spark: SparkSession) -> float:
     with raise_typed_errors():
         map_in_threads(lambda job: job(spark), (read, write), threads=2)
     return round(time.perf_counter() - started, 3)
-
-
-__all__ = [
-    "DRIVER_MEMORY",
-    "PORT_CLAIM",
-    "RETRY_SECONDS",
-    "RUNTIME_CONF",
-    "SERVER_CONF",
-    "bound_retries",
-    "claims",
-    "java_version",
-    "package_root",
-    "require_java",
-    "server_of",
-    "spark_session",
-    "warm",
-]

@@ -181,6 +181,3 @@ def _order(rows: ArrowRows, by: str | None) -> pa.RecordBatchReader:
         raise SchemaMismatch(f"column '{by}' is missing")
     order = pc.sort_indices(table, sort_keys=[(by, "ascending")], null_placement="at_start")
     return table.take(order).to_reader()
-
-
-__all__ = ["Staged", "refuse_case_twins", "stage_changes", "stage_row_kinds", "stage_rows", "stage_tasks"]

@@ -72,6 +72,3 @@ def check_properties(options: Mapping[str, str], schema: TableSchema) -> None:
             has = f"'{kept[key]}'" if kept.get(key) else "none"
             how = "it was fixed by Table.create" if key in AT_CREATION else "Table.alter_options changes it"
             raise UnsupportedOption(key, f"CREATE TABLE cannot set '{wanted}' on a Paimon table that exists and has {has}; {how}")
-
-
-__all__ = ["check_properties", "explain_missing_table", "explain_stale_columns"]

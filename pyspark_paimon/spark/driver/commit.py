@@ -107,6 +107,3 @@ def _keep(store: FileStore, identity: str, result: CommitResult, retries: int, c
             return found.model_copy(update={"counts": {**found.counts, **(counts or {}), "retries": retries}}).model_dump_json()
 
         answer_once(job_name(store, identity), answer)
-
-
-__all__ = ["commit_rows", "commit_tasks"]

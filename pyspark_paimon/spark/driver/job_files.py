@@ -202,6 +202,3 @@ def _wait_for_change(name: str) -> None:
         time.sleep(_LOOK_SECONDS)
         if not is_running(name):
             return
-
-
-__all__ = ["answer_file", "answer_once", "exclusively", "is_running", "mark_ended", "mark_started", "stored_answer", "wait_for_end"]

@@ -276,35 +276,3 @@ def properties_of_commit(options: Mapping[str, str]) -> dict[str, str]:
     """
     found = {key.removeprefix(COMMIT_PROPERTY): value for key, value in options.items() if key.startswith(COMMIT_PROPERTY)}
     return check_properties(found)
-
-
-__all__ = [
-    "COMMIT_PROPERTY",
-    "DYNAMIC_OVERWRITE",
-    "FILTER",
-    "MERGE_SCHEMA",
-    "MISSING",
-    "OVERWRITE_PARTITION",
-    "PARTITION",
-    "PATH",
-    "PRIMARY_KEY",
-    "REPLACE_WHERE",
-    "SPARK_OVERWRITE_MODE",
-    "between",
-    "columns",
-    "flag",
-    "has_stored_options",
-    "is_catalog_request",
-    "key_columns",
-    "missing_columns",
-    "own_options",
-    "properties",
-    "properties_of_commit",
-    "read_options",
-    "stored_options",
-    "table_options",
-    "table_path",
-    "travel",
-    "with_options",
-    "write_options",
-]

@@ -128,6 +128,3 @@ def answer_of_command(command_id: str) -> str | None:
     Waits a limited time for the end of its job. None: the command did not succeed.
     """
     return wait_for_end(command_id, lambda: stored_answer(command_id))
-
-
-__all__ = ["answer_of_command", "compaction_threads", "job_name", "outcome", "outcome_of", "run_command", "run_if_small"]

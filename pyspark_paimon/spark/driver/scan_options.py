@@ -83,6 +83,3 @@ def _schema_of_form(form: str) -> StructType:
     if form == "blobs":
         return st.StructType([st.StructField(BLOB, st.BinaryType(), nullable=False)])
     return st.StructType([st.StructField(rpc.ANSWER, st.StringType(), nullable=False)])
-
-
-__all__ = ["scan_request", "scan_schema"]

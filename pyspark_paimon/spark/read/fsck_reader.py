@@ -105,6 +105,3 @@ def divide_units(units: Sequence[Unit], depth: Depth) -> list[list[Unit]]:
 def fsck_schema() -> st.StructType:
     """Return the Spark schema of ``FsckReader``."""
     return st.StructType([st.StructField(rpc.ANSWER, st.StringType(), nullable=False)])
-
-
-__all__ = ["FsckReader", "divide_units", "fsck_schema"]

@@ -72,6 +72,3 @@ class HashReader(ds.DataSourceReader):  # type: ignore[misc]  # as above
 
     def _store(self) -> FileStore:
         return open_backend(self.path).store()
-
-
-__all__ = ["HashFile", "HashReader", "hash_schema"]

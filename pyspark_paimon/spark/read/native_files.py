@@ -433,6 +433,3 @@ def _group(store: FileStore, request: ScanRequest, schema_id: int, paths: Sequen
         condition=" AND ".join(f"({text})" for text in conditions) if len(conditions) > 1 else next(iter(conditions), None),
         columns=tuple(f"{expressions[name]} AS {quote_name(name)}" for name in request.columns),
     )
-
-
-__all__ = ["SPARK_STORES", "Footer", "is_native", "native_plan", "opens_in_spark"]

@@ -147,6 +147,3 @@ def reader_for(options: Mapping[str, str], schema: StructType) -> ds.DataSourceR
         with explain_stale_columns(schema):
             request = scan_request(local_backend(path), given, tuple(schema.names) if form == "rows" else None)
         return PaimonReader(path, request.model_dump_json(), schema, form, None if FORM in options else {**given, **options})
-
-
-__all__ = ["PaimonReader", "SplitPartition", "reader_for"]

@@ -165,6 +165,3 @@ def stream_reader(options: Mapping[str, str], schema: StructType) -> PaimonStrea
                     f"{path}: column '{field.name}' is {expected[field.name].simpleString()} in the table, not {field.dataType.simpleString()}"
                 )
         return PaimonStreamReader(replace(stream, every=table.names) if every else stream, schema)
-
-
-__all__ = ["NO_CATALOG_STREAMS", "PaimonStreamReader", "RefusedStreamReader", "stream_reader", "stream_schema"]

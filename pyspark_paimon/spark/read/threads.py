@@ -17,6 +17,3 @@ def use_task_cpus() -> int:
     cpus = max(1, context.cpus() if context is not None else 1)
     limit_threads(cpus)
     return cpus
-
-
-__all__ = ["use_task_cpus"]

@@ -155,6 +155,3 @@ def _shares(rows: pa.Table, schema: TableSchema, count: int, number: int) -> Ite
             small.setdefault(share, []).append(bucket_rows.rows)
     for share, positions in small.items():
         yield share, np.concatenate(positions)
-
-
-__all__ = ["BLOB", "FRAME", "ORDINAL", "TASK", "blob_frame", "decode_batches", "decode_blobs", "encode_rows"]

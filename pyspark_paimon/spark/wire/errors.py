@@ -173,19 +173,3 @@ def raise_typed_errors() -> Iterator[None]:
         if typed is None:
             raise
         raise typed from error
-
-
-__all__ = [
-    "INSTALL",
-    "MARK",
-    "InstallRefused",
-    "RemoteError",
-    "SessionLost",
-    "SourceMissing",
-    "SparkUnavailable",
-    "attach_error_notes",
-    "describe_error",
-    "raise_typed_errors",
-    "session_lost",
-    "typed_error",
-]

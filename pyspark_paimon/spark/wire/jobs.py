@@ -63,6 +63,3 @@ class TasksJob(Message):
 
 
 Job: TypeAlias = RowsJob | TasksJob
-
-
-__all__ = ["HashScan", "Job", "RowsJob", "TasksJob"]

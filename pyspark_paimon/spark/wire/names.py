@@ -14,5 +14,3 @@ NAME = "paimon"
 UNIQUE_NAME = "pyspark_paimon"
 WARM = "paimon.warm"
 """Option of an empty read or write that starts Python processes. The value is the number of tasks."""
-
-__all__ = ["NAME", "UNIQUE_NAME", "WARM"]

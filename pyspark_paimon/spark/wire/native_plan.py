@@ -158,6 +158,3 @@ def _uri(path: str) -> str:
     ('file:///w/t/a.parquet', 's3a://bucket/t/a.parquet')
     """
     return f"file://{path}" if path.startswith("/") else path.replace("s3://", "s3a://", 1)
-
-
-__all__ = ["NativeColumn", "NativeGroup", "NativePlan", "native_frame", "result_text", "source_text", "widening_text"]

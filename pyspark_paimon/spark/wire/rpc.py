@@ -204,38 +204,3 @@ def _parse(adapter: TypeAdapter[_T], option: str, text: str) -> _T:
     except ValidationError as error:
         problems = "; ".join(f"{'.'.join(map(str, problem['loc']))}: {problem['msg']}" for problem in error.errors()[:3])
         raise InvalidArgument(f"option '{option}' is invalid ({problems}): install the same version on client and server") from None
-
-
-__all__ = [
-    "ANSWER",
-    "BUCKET_COLUMN",
-    "COMMAND",
-    "FORM",
-    "FSCK",
-    "HASHES",
-    "HASH_COLUMN",
-    "LONGEST",
-    "PARTITION_COLUMN",
-    "QUESTION",
-    "SCAN",
-    "TASK_COLUMNS",
-    "WRITE",
-    "AskAll",
-    "AskAnswer",
-    "AskNative",
-    "AskOutcome",
-    "AskServer",
-    "Command",
-    "RunSmall",
-    "ServerFacts",
-    "answer_of",
-    "answer_schema",
-    "form_of",
-    "parse_command",
-    "parse_hash_scan",
-    "parse_job",
-    "parse_operation",
-    "parse_question",
-    "parse_scan",
-    "server_facts",
-]

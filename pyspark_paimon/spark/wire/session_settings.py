@@ -123,16 +123,3 @@ def refuse_task_settings(path: str, given: Mapping[str, str]) -> None:
         if lowered.get(option.lower()) != value:
             reason = f"a plain read or write does not see it: give it as .option('{option}', '{value}'), use Table or pyspark_paimon.sql, or RESET it"
             raise UnsupportedOption(f"{SETTINGS_PREFIX}{option}", reason)
-
-
-__all__ = [
-    "OVERWRITE_MODE",
-    "SETTINGS_PREFIX",
-    "check_setting",
-    "check_settings",
-    "has_settings",
-    "overwrites_partitions",
-    "paimon_settings",
-    "refuse_task_settings",
-    "settings_of",
-]

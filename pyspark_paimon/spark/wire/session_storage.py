@@ -165,12 +165,3 @@ def _read_stores(file: str) -> tuple[str, StorageOptions]:
 
 
 set_session_sources(received_options, received_catalog)
-
-__all__ = [
-    "CLIENT_STORAGE",
-    "is_connect",
-    "received_catalog",
-    "received_options",
-    "send_catalog",
-    "send_storage_options",
-]

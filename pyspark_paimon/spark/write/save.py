@@ -177,6 +177,3 @@ def parse_partition(text: str) -> Spec:
     if not all(name.strip() and equals for name, equals, _ in pairs):
         raise InvalidArgument(f"option '{OVERWRITE_PARTITION}' is '{text}': give a partition like 'day=2026-01-31'")
     return {name.strip(): value.strip() for name, _, value in pairs}
-
-
-__all__ = ["check_columns", "create_if_named", "open_merged", "parse_partition", "plain_write"]

@@ -125,6 +125,3 @@ def stream_writer(options: Mapping[str, str], schema: StructType, *, overwrite: 
         kinds = check_columns(schema, store.schema, request)
         mode = "overwrite" if overwrite else store.schema.kind.write_mode
         return PaimonStreamWriter(path, request.model_copy(update={"mode": mode, "row_kinds": kinds}), user, first_sequence(store))
-
-
-__all__ = ["COMMIT_USER", "BatchMessage", "PaimonStreamWriter", "stream_writer"]

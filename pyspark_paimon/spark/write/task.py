@@ -109,6 +109,3 @@ def commit_messages(messages: Sequence[TaskMessage | None]) -> list[CommitMessag
 def sum_counts(messages: Sequence[TaskMessage | None]) -> Counter[str]:
     """Return the sum of the successful tasks' counts."""
     return sum((Counter(message.counts) for message in messages if message is not None), Counter())
-
-
-__all__ = ["JobWriter", "TaskMessage", "commit_messages", "open_store", "store_for_commit", "sum_counts"]

@@ -270,6 +270,3 @@ def _check_owned(messages: Sequence[CommitMessage]) -> None:
     owned = [message.bucket_id for message in messages if message.bucket >= 0 and message.total_buckets > 0]
     if len(set(owned)) != len(owned):
         raise CommitConflict("two tasks wrote the same bucket although the rows were staged by bucket; nothing was committed")
-
-
-__all__ = ["CommandWriter", "RowsWriter", "TasksWriter", "first_sequence", "writer_for"]
