@@ -94,36 +94,19 @@ class Change(ABC):
 
         Repeats both if a concurrent commit changes the same buckets.
         """
-        start, stopwatch = time.perf_counter(), Stopwatch()
-        store, user = self.store, self.request.commit_id
-        store.check_writable()
-        commit = FileStoreCommit(store, user, fresh=self.request.first_run)
-        base: Snapshot | None = None
-        rows = 0
-
-        def evaluate(current: Round[CommitMessage]) -> None:
-            nonlocal base, rows
-            base = store.snapshots.latest()
-            rows = self.evaluate(base, current.work)
-            stopwatch("find")
-
-        def publish(messages: Sequence[CommitMessage]) -> CommitResult:
-            if base is None and not messages:
-                return CommitResult()
-            properties = commit_properties(self.verb, {**write_counts(messages, rows=rows), **self.changed}, self.request.properties)
-            read = ReadState(EMPTY_TABLE if base is None else base.key, self.reads_all)
-            result = self._action(commit)(messages, properties=properties, read=read)
-            stopwatch("commit")
-            return result
-
-        transaction = RowTransaction(commit, user, is_new=self.request.first_run, threads=self.threads)
-        done = transaction.run(evaluate, publish)
-        if not done.rounds:
-            return write_result(done.result, 0, 0, start)
-        stopwatch("compact")
-        counters = write_counters(done.messages, rows=rows, retries=done.rounds - 1 + commit.retries, millis=stopwatch.millis)
-        files = sum(len(message.new_files) + len(message.compact_after) for message in done.messages)
-        return write_result(done.result, rows, files, start, counters)
+        start = time.perf_counter()
+        self.store.check_writable()
+        attempt = _Attempt(self)
+        commit, first_run = attempt.commit, self.request.first_run
+        transaction = RowTransaction(commit, self.request.commit_id, is_new=first_run, threads=self.threads)
+        committed = transaction.run(attempt.evaluate, attempt.publish)
+        if not committed.rounds:
+            return write_result(committed.result, 0, 0, start)
+        attempt.stopwatch("compact")
+        rows, retries = attempt.rows, committed.rounds - 1 + commit.retries
+        counters = write_counters(committed.messages, rows=rows, retries=retries, millis=attempt.stopwatch.millis)
+        files = sum(len(message.new_files) + len(message.compact_after) for message in committed.messages)
+        return write_result(committed.result, rows, files, start, counters)
 
     @abstractmethod
     def evaluate(self, base: Snapshot | None, messages: list[CommitMessage]) -> int:
@@ -147,8 +130,39 @@ class Change(ABC):
         """Numbers of rows by kind of change, if there are several kinds."""
         return {}
 
-    def _action(self, commit: FileStoreCommit) -> Callable[..., CommitResult]:
+    def action(self, commit: FileStoreCommit) -> Callable[..., CommitResult]:
+        """Return the method that commits the messages."""
         return commit.commit
+
+
+class _Attempt:
+    """The current round of a change, from its base snapshot to the commit."""
+
+    def __init__(self, change: Change) -> None:
+        self._change = change
+        self._base: Snapshot | None = None
+        self.commit = FileStoreCommit(change.store, change.request.commit_id, fresh=change.request.first_run)
+        self.stopwatch = Stopwatch()
+        self.rows = 0
+        """Number of changed rows."""
+
+    def evaluate(self, current: Round[CommitMessage]) -> None:
+        """Evaluate the change on the newest snapshot."""
+        self._base = self._change.store.snapshots.latest()
+        self.rows = self._change.evaluate(self._base, current.work)
+        self.stopwatch("find")
+
+    def publish(self, messages: Sequence[CommitMessage]) -> CommitResult:
+        """Commit the messages of the round."""
+        change, base = self._change, self._base
+        if base is None and not messages:
+            return CommitResult()
+        counts = {**write_counts(messages, rows=self.rows), **change.changed}
+        properties = commit_properties(change.verb, counts, change.request.properties)
+        read = ReadState(EMPTY_TABLE if base is None else base.key, change.reads_all)
+        result = change.action(self.commit)(messages, properties=properties, read=read)
+        self.stopwatch("commit")
+        return result
 
 
 class KeyedChange(Change):
@@ -201,6 +215,7 @@ class FilesChange(Change):
         map_in_threads(one, buckets, self.threads)
         return sum(rows)
 
-    def _action(self, commit: FileStoreCommit) -> Callable[..., CommitResult]:
+    def action(self, commit: FileStoreCommit) -> Callable[..., CommitResult]:
+        """Commit new files and vectors, or replace files."""
         options = self.store.options
         return commit.commit if options.deletion_vectors_enabled or options.data_evolution_enabled else commit.replace

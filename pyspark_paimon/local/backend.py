@@ -35,7 +35,7 @@ from pyspark_paimon.request.results import (
 )
 
 if TYPE_CHECKING:
-    from pyspark_paimon.request.operation import Operation, Question, TaskOperation
+    from pyspark_paimon.request.operation import Operation, Question
 
 A = TypeVar("A")
 
@@ -147,12 +147,6 @@ class LocalBackend(LocalReads):
     def run(self, operation: Operation[A]) -> A:
         """Run an operation in this process."""
         return operation.run(self)
-
-    def run_tasks(self, operation: TaskOperation[A]) -> A:
-        """Run the tasks of an operation in threads."""
-        from pyspark_paimon.local.tasks import run_tasks  # noqa: PLC0415  # see test_imports
-
-        return run_tasks(operation, self.store(operation.options), threads=self._threads, progress=self._progress)
 
     def ask(self, question: Question[A]) -> A:
         """Return the answer to a question."""

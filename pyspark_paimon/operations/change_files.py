@@ -14,9 +14,9 @@ from fileindex.predicate.tree import TRUE
 from manifest.snapshot.snapshot import EMPTY_TABLE, ReadState, SnapshotKey
 from paimon_base.lazy import LazyModule
 from pyspark_paimon.jobs.counting import write_counts
+from pyspark_paimon.jobs.task_operation import TaskOperation
 from pyspark_paimon.request.assignments import Assignments
 from pyspark_paimon.request.bound import BoundFilter
-from pyspark_paimon.request.operation import TaskOperation
 from pyspark_paimon.request.results import WriteResult
 from pyspark_paimon.request.tasks import Task, TaskPlan, TaskRun, TaskWork, Worker, partitions_of
 

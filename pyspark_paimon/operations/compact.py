@@ -17,9 +17,9 @@ from paimon_base.errors import InvalidArgument
 from paimon_base.lazy import LazyModule
 from paimon_base.thresholds import thresholds
 from pyspark_paimon.filter.columns import resolve
+from pyspark_paimon.jobs.task_operation import TaskOperation
 from pyspark_paimon.request.backend import ClusterStrategyName
 from pyspark_paimon.request.bound import BoundFilter
-from pyspark_paimon.request.operation import TaskOperation
 from pyspark_paimon.request.partition_spec import partition_filter, predicate_of, spec_of
 from pyspark_paimon.request.results import CompactResult, compact_counters
 from pyspark_paimon.request.tasks import Task, TaskPlan, TaskRun, TaskWork, Worker, partitions_of

@@ -14,8 +14,8 @@ from manifest.entry.live import EntryFilter
 from manifest.io.paths import POSTPONE_BUCKET
 from manifest.snapshot.snapshot import EMPTY_TABLE, SnapshotKey
 from paimon_base.lazy import LazyModule
+from pyspark_paimon.jobs.task_operation import TaskOperation
 from pyspark_paimon.request.bound import BoundFilter
-from pyspark_paimon.request.operation import TaskOperation
 from pyspark_paimon.request.partition_spec import predicate_of
 from pyspark_paimon.request.results import IndexRewriteResult
 from pyspark_paimon.request.tasks import Task, TaskPlan, TaskRun, TaskWork, Worker, partitions_of

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 from manifest.entry.index_manifest import HASH
 from manifest.fsck.problem import Origin
 from paimon_base.lazy import LazyModule
-from pyspark_paimon.request.operation import OpenTable, Question, TaskOperation, parse_request
+from pyspark_paimon.jobs.task_operation import TaskOperation
+from pyspark_paimon.request.operation import OpenTable, Question, parse_request
 from pyspark_paimon.request.tasks import TaskPlan
 
 if TYPE_CHECKING:

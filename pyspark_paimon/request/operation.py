@@ -7,14 +7,12 @@ from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar
 
-from pydantic import Field, TypeAdapter, ValidationError
+from pydantic import TypeAdapter, ValidationError
 
-from manifest.snapshot.commit_info import commit_properties
 from paimon_base.errors import InvalidArgument
-from pyspark_paimon.request.message import CommitId, CommitProperties, Message
-from pyspark_paimon.request.tasks import Task, TaskPlan, TaskRun, TaskWork, Worker
+from pyspark_paimon.request.message import Message
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -23,11 +21,8 @@ if TYPE_CHECKING:
     from lsm.read.metrics import ReadReport
     from lsm.scan.plan import ScanPlan
     from lsm.scan.splits import DataSplit
-    from manifest.commit.conflicts import BucketId
-    from manifest.commit.file_store_commit import FileStoreCommit
-    from manifest.commit.message import CommitMessage, CommitResult
     from manifest.schema.table_schema import TableSchema
-    from manifest.snapshot.snapshot import Snapshot, SnapshotKey
+    from manifest.snapshot.snapshot import Snapshot
     from manifest.store import FileStore
     from pyspark_paimon.request.backend import Progress, Rows, ScanRequest, TravelRequest, WriteRequest
     from pyspark_paimon.request.results import FunnelStage, WriteResult
@@ -112,9 +107,6 @@ class OpenTable(Protocol):
 
     def read_split(self, request: ScanRequest, split: DataSplit | str, report: ReadReport | None = None) -> Iterator[pa.RecordBatch]:
         """Read the rows of one split; ``report`` counts them."""
-
-    def run_tasks(self, operation: TaskOperation[A]) -> A:
-        """Run the tasks of an operation in threads."""
 
     def read_stages(self, request: ScanRequest) -> tuple[FunnelStage, ...]:
         """Read a scan and count the rows each stage keeps."""
@@ -201,96 +193,6 @@ class Question(Request[A], Generic[A]):
     @abstractmethod
     def answer(self, table: OpenTable) -> A:
         """Return the answer."""
-
-
-class TaskOperation(Operation[A], Generic[A]):
-    """A change whose work is split into buckets or files.
-
-    An executor calls ``plan`` where the metadata is. Threads or Spark tasks run the tasks.
-    The executor commits their messages. It starts again if another commit was first.
-    """
-
-    stage: ClassVar[str]
-    """Name of the progress."""
-    unit: ClassVar[str] = "buckets"
-    """Unit of work of one task, for progress."""
-    commits_parts: ClassVar[bool] = False
-    """Whether a commit may leave out tasks that lost a race. False: all or nothing."""
-
-    commit_id: CommitId
-    options: dict[str, str] = Field(default_factory=dict)
-    properties: CommitProperties = Field(default_factory=dict)
-    """The user's properties of the snapshot."""
-
-    @property
-    def identity(self) -> str | None:
-        """Id of its commit."""
-        return self.commit_id
-
-    def run(self, table: OpenTable) -> A:
-        """Run all tasks in this process."""
-        return table.run_tasks(self)
-
-    def is_small(self, table: OpenTable, most_bytes: int) -> bool:
-        """Return whether all tasks together are small."""
-        return sum(task.size for task in self.plan(table.store(self.options)).tasks) <= most_bytes
-
-    def round(self, number: int) -> Self:
-        """Return the operation of a round, counted from 1.
-
-        Rounds that commit parts have their own commit ids.
-        """
-        return self if number == 1 or not self.commits_parts else self.model_copy(update={"commit_id": f"{self.commit_id}-{number}"})
-
-    @abstractmethod
-    def plan(self, store: FileStore) -> TaskPlan:
-        """List the tasks at the newest snapshot."""
-
-    @abstractmethod
-    def prepare(self, store: FileStore, base: SnapshotKey, tasks: Sequence[Task], threads: int) -> Worker:
-        """Return the worker of ``tasks``.
-
-        Its messages are relative to ``base``. Each call of the worker may use ``threads`` threads.
-        """
-
-    def group_tasks(self, tasks: Sequence[Task], small_at_once: int) -> tuple[list[list[Task]], list[list[Task]]]:
-        """Group the tasks by call of the worker.
-
-        Returns large tasks, then small ones. ``small_at_once`` calls with small tasks run in parallel.
-        """
-        del small_at_once
-        return [[task] for task in tasks], []
-
-    @property
-    def verb(self) -> str:
-        """Name of the operation in the table's history."""
-        return self.stage
-
-    def noted(self, work: TaskWork) -> dict[str, str]:
-        """Return the properties of the snapshot."""
-        return commit_properties(self.verb, self.counts(work), self.properties)
-
-    def counts(self, work: TaskWork, lost: Sequence[BucketId] = ()) -> dict[str, int]:
-        """Return the counts of committed work.
-
-        Buckets in ``lost`` lost a race and do not count.
-        """
-        del lost
-        return dict(work.counts)
-
-    @abstractmethod
-    def commit(
-        self,
-        commit: FileStoreCommit,
-        base: SnapshotKey,
-        messages: Sequence[CommitMessage],
-        properties: dict[str, str],
-    ) -> CommitResult:
-        """Commit the messages of all tasks. Raises ``CommitConflict``."""
-
-    @abstractmethod
-    def result(self, run: TaskRun) -> A:
-        """Return the answer for users."""
 
 
 def parse_request(text: str, base: type[_R], option: str) -> _R:

@@ -38,7 +38,7 @@ from pyspark_paimon.system.registry import METADATA
 if TYPE_CHECKING:
     from lsm.read.metrics import ReadReport
     from pyspark_paimon.request.executor import RowGrouping
-    from pyspark_paimon.request.operation import Operation, Question, TaskOperation
+    from pyspark_paimon.request.operation import Operation, Question
 
 A = TypeVar("A")
 
@@ -123,10 +123,6 @@ class SystemTable(ABC):
         self.store()
 
     def create(self, schema: TableSchema) -> NoReturn:  # noqa: ARG002  # as ``store``
-        """Raise ``SystemTableReadOnly``."""
-        self.store()
-
-    def run_tasks(self, operation: TaskOperation[A]) -> NoReturn:  # noqa: ARG002  # as ``store``
         """Raise ``SystemTableReadOnly``."""
         self.store()
 

@@ -26,11 +26,11 @@ from manifest.store import FileStore
 from paimon_base.errors import InvalidArgument
 from pyspark_paimon import Table, UnknownColumn
 from pyspark_paimon.frames.spark_types import spark_schema
+from pyspark_paimon.jobs.task_operation import TaskOperation
 from pyspark_paimon.operations.compact import Compact
 from pyspark_paimon.operations.create import CreateTable
 from pyspark_paimon.operations.expire import ExpireSnapshots
 from pyspark_paimon.request.backend import ScanRequest, WriteRequest
-from pyspark_paimon.request.operation import TaskOperation
 from pyspark_paimon.request.plan_json import plan_from_json, plan_to_json
 from pyspark_paimon.request.results import Outcome
 from pyspark_paimon.request.scan_questions import CountCheaply

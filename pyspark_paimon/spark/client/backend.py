@@ -27,6 +27,7 @@ from manifest.snapshot.snapshot import EMPTY_TABLE
 from paimon_base.errors import InvalidArgument, PaimonError
 from paimon_base.thresholds import thresholds
 from pyspark_paimon.jobs.fsck import STAGE, findings_from_json, result_of, without_expired
+from pyspark_paimon.jobs.task_operation import TaskOperation
 from pyspark_paimon.operations.change_files import ChangeFiles
 from pyspark_paimon.operations.change_rows import DeleteRows, MergeRows, UpdateRows, WriteRows
 from pyspark_paimon.operations.fsck import Fsck
@@ -41,7 +42,6 @@ from pyspark_paimon.request.backend import (
     WriteRequest,
 )
 from pyspark_paimon.request.merge import check_merge
-from pyspark_paimon.request.operation import TaskOperation
 from pyspark_paimon.request.results import MergeResult, Outcome, WriteResult
 from pyspark_paimon.request.state import Pin, SchemaOf
 from pyspark_paimon.request.state_results import FsckResult
@@ -154,17 +154,16 @@ class SparkBackend(SparkScans):
 
         Repeats the job if another commit has assigned dynamic buckets since staging.
         """
-        job: Staged | None = None
         assigns = schema.bucket_mode.assigns_keys
         based = assigns or schema.bucket_mode is BucketMode.POSTPONE_MODE
+        staged: list[Staged] = []
 
         def evaluate(current: Round[Staged]) -> None:
-            nonlocal job
-            if job is None or isinstance(rows, SparkRows):  # local rows are staged once: they depend on no snapshot
+            if not staged or isinstance(rows, SparkRows):  # local rows are staged once: they depend on no snapshot
                 base = self.ask(Pin(travel=TravelRequest())) if based else None
                 with raise_typed_errors():
-                    job = stage_rows(self._spark, rows, self._target(schema, base), request)
-            current.work.append(job)
+                    staged[:] = [stage_rows(self._spark, rows, self._target(schema, base), request)]
+            current.work.extend(staged)
 
         return Transaction[Staged]().run(evaluate, partial(self._publish, request.identity), evaluations=EVALUATIONS if assigns else 1)
 
@@ -291,15 +290,14 @@ class SparkBackend(SparkScans):
         Tasks that lose to another commit run again on the newest snapshot. Raises ``CommitGaveUp`` after ``EVALUATIONS`` rounds.
         """
         started = time.perf_counter()
-        outcomes, tasks = list[Outcome](), 0
+        outcomes, task_counts = list[Outcome](), list[int]()
         transaction = Transaction[Staged]()
 
         def evaluate(current: Round[Staged]) -> None:
-            nonlocal tasks
             this = operation.round(current.number)
             text = this.to_text()
             plan = self.ask(PlanTasks(operation=text))
-            tasks = len(plan.tasks) if current.number == 1 else tasks
+            task_counts.append(len(plan.tasks))
             job = wire_jobs.TasksJob(operation=text, identity=this.commit_id, base=plan.base)
             if plan.tasks:
                 with raise_typed_errors():
@@ -309,22 +307,22 @@ class SparkBackend(SparkScans):
             if not jobs:
                 return
             identity = operation.round(transaction.rounds).commit_id
+            conflict: CommitConflict | None = None
             try:
-                done = self._run(jobs[0], identity)
-            except CommitConflict:
-                done = self._outcome(identity)
-                outcomes.extend([] if done is None else [done])
-                if done is None or operation.commits_parts:  # other parts lost: run another round
-                    raise
-            else:
-                outcomes.extend([] if done is None else [done])
+                outcome = self._run(jobs[0], identity)
+            except CommitConflict as error:
+                outcome, conflict = self._outcome(identity), error
+            if outcome is not None:
+                outcomes.append(outcome)
+            if conflict is not None and (outcome is None or operation.commits_parts):  # other parts lost: run another round
+                raise conflict
 
         try:
             transaction.run(evaluate, publish)
         except CommitConflict as lost:
             raise CommitGaveUp(f"{self._path}: {EVALUATIONS} jobs in a row lost to other commits; try again later") from lost
         seconds = _since(started)
-        return operation.result(TaskRun(outcomes, tasks, transaction.rounds, seconds, {"job": seconds * 1000}))
+        return operation.result(TaskRun(outcomes, task_counts[0], transaction.rounds, seconds, {"job": seconds * 1000}))
 
     def ask(self, question: Question[A]) -> A:
         """Return the answer to a question.

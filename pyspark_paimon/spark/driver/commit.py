@@ -19,7 +19,7 @@ from manifest.io.errors import CommitConflict
 from manifest.schema.table_schema import BucketMode
 from manifest.store import FileStore
 from pyspark_paimon.jobs.counting import publish_rows
-from pyspark_paimon.request.operation import TaskOperation
+from pyspark_paimon.jobs.task_operation import TaskOperation
 from pyspark_paimon.request.partition_spec import replaced_partitions
 from pyspark_paimon.request.tasks import TaskWork
 from pyspark_paimon.spark.driver.job_files import answer_once

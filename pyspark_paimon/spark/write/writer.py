@@ -27,9 +27,10 @@ from manifest.commit.message import CommitMessage
 from manifest.io.errors import CommitConflict, UnsupportedTable
 from manifest.store import FileStore
 from paimon_base.errors import InvalidArgument
+from pyspark_paimon.jobs.task_operation import TaskOperation
 from pyspark_paimon.local.open_backend import open_backend
 from pyspark_paimon.request.inputs import split_kinds
-from pyspark_paimon.request.operation import TaskOperation, parse_request
+from pyspark_paimon.request.operation import parse_request
 from pyspark_paimon.request.partition_spec import replaced_partitions
 from pyspark_paimon.request.tasks import Task, TaskWork
 from pyspark_paimon.spark.driver.commit import commit_rows, commit_tasks
