@@ -71,9 +71,8 @@ def test_only_one_loop_cuts_a_stream_of_batches_at_a_limit() -> None:
 def test_overwrites_and_the_counts_of_compactions_are_the_same_locally_and_on_spark() -> None:
     """Which partitions a static overwrite replaces, and what a compaction has done, is told by ``jobs`` to both engines."""
     homes = {
-        "publish_rows": {"pyspark_paimon/jobs/counting.py", "pyspark_paimon/local/open_write.py", "pyspark_paimon/spark/driver/commit.py"},
+        "publish_rows": {"pyspark_paimon/local/open_write.py", "pyspark_paimon/spark/driver/commit.py"},
         "compaction_counts": {
-            "manifest/commit/message.py",
             "manifest/commit/file_store_commit.py",
             "lsm/commit/post_commit.py",
             "pyspark_paimon/operations/compact.py",
