@@ -17,11 +17,11 @@ from manifest.io.file_io import FileIO
 from paimon_base.lazy import LazyModule
 
 if TYPE_CHECKING:
-    from lsm.avro import reader as avro
-    from lsm.orc import reader as orc
+    from pyspark_paimon.plugins.file_formats.avro import reader as avro
+    from pyspark_paimon.plugins.file_formats.orc import reader as orc
 else:  # most tables have Parquet files alone
-    avro = LazyModule("lsm.avro.reader")
-    orc = LazyModule("lsm.orc.reader")
+    avro = LazyModule("pyspark_paimon.plugins.file_formats.avro.reader")
+    orc = LazyModule("pyspark_paimon.plugins.file_formats.orc.reader")
 
 _FORMATS = frozenset({"parquet", "orc", "avro"})
 

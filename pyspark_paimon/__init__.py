@@ -22,6 +22,7 @@ from paimon_base.process import gc_paused  # noqa: E402  # ours, now that nothin
 from pyspark_paimon._version import __version__  # noqa: E402  # as above
 
 if TYPE_CHECKING:
+    from manifest.io.catalog_errors import CatalogUnavailable, NotAuthorized, NotOffered, NotPermitted
     from manifest.io.errors import (
         CastFailed,
         CatalogRefused,
@@ -55,7 +56,6 @@ if TYPE_CHECKING:
         UnsafeFileIO,
         UnsupportedTable,
     )
-    from manifest.rest.errors import CatalogUnavailable, NotAuthorized, NotOffered, NotPermitted
     from paimon_base.errors import (
         CorruptFile,
         CorruptVariant,
@@ -68,7 +68,11 @@ if TYPE_CHECKING:
         UnsupportedOption,
         UnsupportedType,
     )
-    from pyspark_paimon.html.ipython import load_ipython_extension, unload_ipython_extension
+    from pyspark_paimon.plugins.catalogs.hive.catalog import HiveCatalog
+    from pyspark_paimon.plugins.catalogs.jdbc.catalog import JdbcCatalog
+    from pyspark_paimon.plugins.catalogs.rest.catalog import RestCatalog
+    from pyspark_paimon.plugins.page.html.ipython import load_ipython_extension, unload_ipython_extension
+    from pyspark_paimon.plugins.sql.run import sql
     from pyspark_paimon.request.backend import OrphanFile
     from pyspark_paimon.request.counters import CompactCounters, ScanCounters, WriteCounters
     from pyspark_paimon.request.results import (
@@ -97,15 +101,11 @@ if TYPE_CHECKING:
     from pyspark_paimon.spark.install import InstallResult, install
     from pyspark_paimon.spark.source import PaimonDataSource as DefaultSource
     from pyspark_paimon.spark.wire.errors import InstallRefused, RemoteError, SessionLost, SourceMissing, SparkUnavailable
-    from pyspark_paimon.statements.run import sql
     from pyspark_paimon.stream.follow import StreamBatch
     from pyspark_paimon.table.catalog import Catalog
     from pyspark_paimon.table.catalog_base import AnyCatalog, DatabaseExists, DatabaseNotFound
-    from pyspark_paimon.table.hive_catalog import HiveCatalog
-    from pyspark_paimon.table.jdbc_catalog import JdbcCatalog
     from pyspark_paimon.table.merge import Merge
     from pyspark_paimon.table.reader import TableReader
-    from pyspark_paimon.table.rest_catalog import RestCatalog
     from pyspark_paimon.table.scan import Scan
     from pyspark_paimon.table.table import Table
     from pyspark_paimon.table.view import View
@@ -164,8 +164,8 @@ _NAMES_BY_MODULE = {
         "UnsafeFileIO",
         "UnsupportedTable",
     ),
-    "manifest.rest.client": ("CatalogUnavailable", "NotAuthorized", "NotOffered", "NotPermitted"),
-    "pyspark_paimon.html.ipython": ("load_ipython_extension", "unload_ipython_extension"),
+    "pyspark_paimon.plugins.catalogs.rest.client": ("CatalogUnavailable", "NotAuthorized", "NotOffered", "NotPermitted"),
+    "pyspark_paimon.plugins.page.html.ipython": ("load_ipython_extension", "unload_ipython_extension"),
     "pyspark_paimon.request.backend": ("OrphanFile",),
     "pyspark_paimon.request.counters": ("CompactCounters", "ScanCounters", "WriteCounters"),
     "pyspark_paimon.request.results": (
@@ -193,14 +193,14 @@ _NAMES_BY_MODULE = {
     "pyspark_paimon.spark.client.session": ("spark_session", "warm"),
     "pyspark_paimon.spark.install": ("InstallResult", "install"),
     "pyspark_paimon.spark.wire.errors": ("InstallRefused", "RemoteError", "SessionLost", "SourceMissing", "SparkUnavailable"),
-    "pyspark_paimon.statements.run": ("sql",),
+    "pyspark_paimon.plugins.sql.run": ("sql",),
     "pyspark_paimon.stream.follow": ("StreamBatch",),
     "pyspark_paimon.table.catalog": ("Catalog",),
     "pyspark_paimon.table.catalog_base": ("AnyCatalog", "DatabaseExists", "DatabaseNotFound"),
-    "pyspark_paimon.table.hive_catalog": ("HiveCatalog",),
-    "pyspark_paimon.table.jdbc_catalog": ("JdbcCatalog",),
+    "pyspark_paimon.plugins.catalogs.hive.catalog": ("HiveCatalog",),
+    "pyspark_paimon.plugins.catalogs.jdbc.catalog": ("JdbcCatalog",),
     "pyspark_paimon.table.merge": ("Merge",),
-    "pyspark_paimon.table.rest_catalog": ("RestCatalog",),
+    "pyspark_paimon.plugins.catalogs.rest.catalog": ("RestCatalog",),
     "pyspark_paimon.table.scan": ("Scan",),
     "pyspark_paimon.table.table": ("Table",),
     "pyspark_paimon.table.reader": ("TableReader",),

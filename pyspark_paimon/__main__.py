@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pyspark_paimon.cli import main
+from pyspark_paimon.plugins.cli import main
 
 if __name__ == "__main__":
     main()

@@ -16,7 +16,7 @@ import pytest
 
 from manifest.store import FileStore
 from pyspark_paimon import Table
-from pyspark_paimon.cli import main
+from pyspark_paimon.plugins.cli import main
 
 COLUMNS = "id BIGINT, city STRING"
 

@@ -29,7 +29,7 @@ from unittest.mock import patch
 
 import pytest
 
-from pyspark_paimon.cli import main
+from pyspark_paimon.plugins.cli import main
 
 if TYPE_CHECKING:
     from tests.catalogs.server import CatalogServer

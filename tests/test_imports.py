@@ -39,7 +39,7 @@ OURS = (
     "lsm.compaction",
     "lsm.write",
     "lsm.merge",
-    "lsm.fsck",
+    "pyspark_paimon.plugins.fsck.files",
     "lsm.scan",
     "lsm.parquet",
 )
@@ -50,10 +50,10 @@ RARE = (
     "sparkexpr.variant.extraction",
     "lsm.aggregate.summary",
     "lsm.keys.order_by",
-    "manifest.fsck.problem",
+    "pyspark_paimon.request.fsck_problem",
     "manifest.schema.change",
     "manifest.types.ddl",
-    "pyspark_paimon.html",
+    "pyspark_paimon.plugins.page.html",
     "pyspark_paimon.jobs.aggregates",
     "pyspark_paimon.operations",
     "pyspark_paimon.jobs.ordering",
@@ -66,31 +66,31 @@ WRITING = (
     "manifest.expire",
     "sparkexpr.variant.decoding",
     "sparkexpr.variant.encoding",
-    "manifest.fsck.walk",
+    "pyspark_paimon.plugins.fsck.walk",
     "lsm.compaction",
     "lsm.write",
-    "lsm.fsck",
-    "lsm.orc.writer",
-    "lsm.avro.writer",
+    "pyspark_paimon.plugins.fsck.files",
+    "pyspark_paimon.plugins.file_formats.orc.writer",
+    "pyspark_paimon.plugins.file_formats.avro.writer",
 )
 NOT_WRITING = (
     "sparkexpr.variant.decoding",
     "sparkexpr.variant.encoding",
-    "lsm.avro",
+    "pyspark_paimon.plugins.file_formats.avro",
     "lsm.bucket.dynamic",
     "lsm.commit.postponed",
     "lsm.cross_partition",
     "lsm.deletion_vectors.maintainer",
     "lsm.file_index",
     "lsm.merge.aggregation",
-    "lsm.orc",
+    "pyspark_paimon.plugins.file_formats.orc",
     "lsm.parquet.reader",
     "lsm.read.data_file",
     "lsm.scan.planner",
     "lsm.write.append_writer",
     "manifest.expire.rollback",
     "manifest.expire.snapshots",
-    "manifest.iceberg",
+    "pyspark_paimon.plugins.iceberg",
     "manifest.schema.iceberg_schema",
 )
 """A write that compacts nothing reads no rows, and has one kind of table."""
@@ -236,6 +236,8 @@ def test_no_answer_loads_pandas(tmp_path: Path) -> None:
 
 
 def test_help_of_the_command_line_loads_no_engine() -> None:
-    modules = loaded("import contextlib\nfrom pyspark_paimon.cli import main\nwith contextlib.suppress(SystemExit):\n    main(['--help'])")
+    modules = loaded(
+        "import contextlib\nfrom pyspark_paimon.plugins.cli import main\nwith contextlib.suppress(SystemExit):\n    main(['--help'])"
+    )
     assert found(("duckdb", "jinja2", "numpy", "pandas", "polars", "pyarrow", "pydantic", "pyspark", "sqlglot"), modules) == []
     assert found((*OURS, *WRITING, "pyspark_paimon.table", "pyspark_paimon.request"), modules) == []

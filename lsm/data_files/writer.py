@@ -35,11 +35,11 @@ from paimon_base.thresholds import thresholds
 from sparkexpr.values.plain_value import from_scalar
 
 if TYPE_CHECKING:
-    from lsm.avro import writer as avro
-    from lsm.orc import writer as orc
+    from pyspark_paimon.plugins.file_formats.avro import writer as avro
+    from pyspark_paimon.plugins.file_formats.orc import writer as orc
 else:
-    avro = LazyModule("lsm.avro.writer")
-    orc = LazyModule("lsm.orc.writer")
+    avro = LazyModule("pyspark_paimon.plugins.file_formats.avro.writer")
+    orc = LazyModule("pyspark_paimon.plugins.file_formats.orc.writer")
 
 
 INDEX_SUFFIX = ".index"

@@ -61,10 +61,10 @@ from paimon_base.log import logger_of
 
 if TYPE_CHECKING:
     from manifest.expire import history_change, snapshots
-    from manifest.iceberg import publish as iceberg
+    from pyspark_paimon.plugins.iceberg import publish as iceberg
 else:
     history_change = LazyModule("manifest.expire.history_change")
-    iceberg = LazyModule("manifest.iceberg.publish")
+    iceberg = LazyModule("pyspark_paimon.plugins.iceberg.publish")
     snapshots = LazyModule("manifest.expire.snapshots")
 
 _LOG = logger_of(__name__)

@@ -33,9 +33,9 @@ from paimon_base.lazy import LazyModule
 from paimon_base.log import logger_of
 
 if TYPE_CHECKING:
-    from manifest.iceberg import publish as iceberg
+    from pyspark_paimon.plugins.iceberg import publish as iceberg
 else:
-    iceberg = LazyModule("manifest.iceberg.publish")
+    iceberg = LazyModule("pyspark_paimon.plugins.iceberg.publish")
 
 _LOG = logger_of(__name__)
 

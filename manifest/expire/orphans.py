@@ -26,9 +26,9 @@ from paimon_base.lazy import LazyModule
 from paimon_base.log import logger_of
 
 if TYPE_CHECKING:
-    from manifest.iceberg import orphans as iceberg
+    from pyspark_paimon.plugins.iceberg import orphans as iceberg
 else:
-    iceberg = LazyModule("manifest.iceberg.orphans")
+    iceberg = LazyModule("pyspark_paimon.plugins.iceberg.orphans")
 
 _LOG = logger_of(__name__)
 

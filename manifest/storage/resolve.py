@@ -53,7 +53,7 @@ def file_io_for(
     if given is not None:
         return guard_file_io(given), place.uri
     if place.family is StoreFamily.HDFS:
-        from manifest.storage.hdfs import HdfsFileIO  # noqa: PLC0415  # most processes use a disk
+        from pyspark_paimon.plugins.hdfs.file_io import HdfsFileIO  # noqa: PLC0415  # most processes use a disk
 
         return guard_file_io(HdfsFileIO(options)), place.uri
     from manifest.storage.object_store import ObjectStoreFileIO  # noqa: PLC0415  # as above

@@ -11,7 +11,7 @@ from pyspark_paimon.local.backend import LocalBackend
 from pyspark_paimon.request.backend import Progress
 
 _CATALOG_SCHEME = "rest"
-"""``manifest.rest.location.SCHEME``, which most processes do not load."""
+"""``pyspark_paimon.plugins.catalogs.rest.location.SCHEME``, which most processes do not load."""
 
 
 def is_catalog_location(location: str | os.PathLike[str]) -> bool:
@@ -28,8 +28,8 @@ def open_backend(
     """
     if not is_catalog_location(location):
         return LocalBackend(location, progress=progress, storage_options=storage_options)
-    from manifest.rest.location import TableLocation  # noqa: PLC0415  # loads HTTP
-    from pyspark_paimon.local.server_backend import ServerBackend, raise_table_errors  # noqa: PLC0415  # as above
+    from pyspark_paimon.plugins.catalogs.rest.backend import ServerBackend, raise_table_errors  # noqa: PLC0415  # as above
+    from pyspark_paimon.plugins.catalogs.rest.location import TableLocation  # noqa: PLC0415  # loads HTTP
 
     named = TableLocation.parse(os.fspath(location))
     with raise_table_errors():

@@ -58,7 +58,7 @@ class LocalReads:
 
     def tree(self, request: ScanRequest) -> TreeReport:
         """Describe the tree, its history and the filter's effect."""
-        from pyspark_paimon.tree.assemble import tree_report  # noqa: PLC0415  # only reports need it
+        from pyspark_paimon.plugins.page.tree.assemble import tree_report  # noqa: PLC0415  # only reports need it
 
         store = self._readable(request)
         return tree_report(store, request, request.find_snapshot(store.snapshots), self._plan(store, request), self._threads)

@@ -6,16 +6,16 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from manifest.entry.index_manifest import HASH
-from manifest.fsck.problem import Origin
 from paimon_base.lazy import LazyModule
 from pyspark_paimon.jobs.task_operation import TaskOperation
 from pyspark_paimon.request.operation import OpenTable, Question, parse_request
+from pyspark_paimon.request.fsck_problem import Origin
 from pyspark_paimon.request.tasks import TaskPlan
 
 if TYPE_CHECKING:
-    from manifest.fsck import walk
+    from pyspark_paimon.plugins.fsck import walk
 else:  # a client of a server asks these questions and needs no storage engine
-    walk = LazyModule("manifest.fsck.walk")
+    walk = LazyModule("pyspark_paimon.plugins.fsck.walk")
 
 
 class PlanTasks(Question[TaskPlan]):

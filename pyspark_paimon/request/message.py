@@ -23,7 +23,7 @@ class Message(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     def _repr_html_(self) -> str:
-        from pyspark_paimon.html.card import card_of, or_error  # noqa: PLC0415  # few results are shown as HTML
+        from pyspark_paimon.plugins.page.html.card import card_of, or_error  # noqa: PLC0415  # few results are shown as HTML
 
         return or_error(type(self).__name__, lambda: card_of(self))
 

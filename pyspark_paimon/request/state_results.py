@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from manifest.fsck.depth import Depth
-from manifest.fsck.problem import Problem, Repair
 from paimon_base.public import public
 from paimon_base.texts import count_text, list_text, size_text
+from pyspark_paimon.request.fsck_depth import Depth
+from pyspark_paimon.request.fsck_problem import Problem, Repair
 from pyspark_paimon.request.message import Result
 from pyspark_paimon.request.results import Removal, deleted_text, dry_run_text
 

@@ -35,7 +35,7 @@ def schema(options: MutableMapping[str, str]) -> StructType:
 
             return warm_schema()
         if rpc.FSCK in options:
-            from pyspark_paimon.spark.read.fsck_reader import fsck_schema  # noqa: PLC0415  # only a check needs it
+            from pyspark_paimon.plugins.fsck.spark_reader import fsck_schema  # noqa: PLC0415  # only a check needs it
 
             return fsck_schema()
         if rpc.HASHES in options:

@@ -39,11 +39,11 @@ class Catalog(DirectoryCatalog):
     def __new__(cls, warehouse: object = None, options: object = None) -> Self:
         """Return a catalog of the class that the option ``metastore`` names."""
         if isinstance(options, Mapping) and options.get("metastore") == "jdbc":
-            from pyspark_paimon.table.jdbc_catalog import JdbcCatalog  # noqa: PLC0415  # loads what file-system catalogs do not need
+            from pyspark_paimon.plugins.catalogs.jdbc.catalog import JdbcCatalog  # noqa: PLC0415  # loads what file-system catalogs do not need
 
             return cast("Self", JdbcCatalog(cast("str", warehouse), options))  # the same methods
         if isinstance(options, Mapping) and options.get("metastore") == "hive":
-            from pyspark_paimon.table.hive_catalog import HiveCatalog  # noqa: PLC0415  # as above
+            from pyspark_paimon.plugins.catalogs.hive.catalog import HiveCatalog  # noqa: PLC0415  # as above
 
             return cast("Self", HiveCatalog(cast("str", warehouse), options))  # the same methods
         return super().__new__(cls)
@@ -69,7 +69,7 @@ class Catalog(DirectoryCatalog):
         remaining = dict(options)
         metastore = remaining.get("metastore", "filesystem")
         if metastore not in _KINDS:
-            from pyspark_paimon.table.rest_catalog import RestCatalog  # noqa: PLC0415  # loads HTTP, which file-system catalogs do not need
+            from pyspark_paimon.plugins.catalogs.rest.catalog import RestCatalog  # noqa: PLC0415  # loads HTTP, which file-system catalogs do not need
 
             return RestCatalog(remaining)
         if metastore == "filesystem":

@@ -6,9 +6,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
+from manifest.io.catalog_errors import NotOffered
 from manifest.io.errors import TableExists, TableNotFound
 from manifest.options.catalog_options import CatalogOptions
-from manifest.rest.errors import NotOffered
 from paimon_base.errors import InvalidArgument, PaimonError, UnsupportedOption, did_you_mean
 from paimon_base.public import public
 from pyspark_paimon.request.results import Removal

@@ -18,13 +18,14 @@ from pyspark_paimon.table.role import TableRole
 from pyspark_paimon.typing import Filter
 
 if TYPE_CHECKING:
-    from pyspark_paimon.operations import copy_files, purge, repair
+    from pyspark_paimon.operations import copy_files, purge
+    from pyspark_paimon.plugins.fsck import repair_operation as repair
     from pyspark_paimon.request.executor import Backend
     from pyspark_paimon.request.state_results import CopyResult, MissingFilesResult, PurgeResult, TableChangeResult
 else:
     copy_files = LazyModule("pyspark_paimon.operations.copy_files")
     purge = LazyModule("pyspark_paimon.operations.purge")
-    repair = LazyModule("pyspark_paimon.operations.repair")
+    repair = LazyModule("pyspark_paimon.plugins.fsck.repair_operation")
 
 
 class TableFiles(TableRole):

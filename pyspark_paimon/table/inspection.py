@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Literal, cast
 
 import pyarrow as pa
 
-from manifest.fsck.depth import Depth
 from manifest.schema.option_effects import effect_in
 from paimon_base.errors import CorruptFile, InvalidArgument
 from paimon_base.lazy import LazyModule
 from pyspark_paimon.filter.parse import bind_filter
 from pyspark_paimon.request.backend import IndexView, TravelRequest
+from pyspark_paimon.request.fsck_depth import Depth
 from pyspark_paimon.request.state import Pin, Snapshots
 from pyspark_paimon.request.validate import cutoff_of
 from pyspark_paimon.table.role import TableRole
@@ -311,8 +311,8 @@ class TableInspection(TableRole):
             raise InvalidArgument("fsck without repair changes nothing: dry_run can only be used with repair=True")
         if depth not in tuple(Depth) or limit < 0:
             raise InvalidArgument(f"fsck: depth must be one of {', '.join(Depth)}, not {depth!r}, and limit 0 or more, not {limit!r}")
-        from manifest.fsck.problem import Problem, ProblemKind  # noqa: PLC0415  # see test_imports
-        from pyspark_paimon.operations.fsck import Fsck  # noqa: PLC0415  # as above
+        from pyspark_paimon.plugins.fsck.operation import Fsck  # noqa: PLC0415  # as above
+        from pyspark_paimon.request.fsck_problem import Problem, ProblemKind  # noqa: PLC0415  # see test_imports
         from pyspark_paimon.request.state_results import FsckResult  # noqa: PLC0415  # as above
 
         check = Fsck(depth=Depth(depth), limit=limit)
@@ -323,7 +323,7 @@ class TableInspection(TableRole):
                 # The table cannot be opened: its newest schema or the marker of a rollback is damaged.
                 problem = Problem(kind=ProblemKind.SNAPSHOT, path=error.path, message=error.reason)
                 return FsckResult(depth=check.depth, problems=(problem,), problem_count=1)
-        from pyspark_paimon.operations.repair import repair_table  # noqa: PLC0415  # loads the code that changes tables
+        from pyspark_paimon.plugins.fsck.repair_operation import repair_table  # noqa: PLC0415  # loads the code that changes tables
 
         return repair_table(self._backend, check, cutoff_of(None), dry_run=dry_run)
 

@@ -312,8 +312,8 @@ class TableReading(TableRole, Readable):
         return self.scan()
 
     def _repr_html_(self) -> str:
-        from pyspark_paimon.html.card import or_error  # noqa: PLC0415  # needed in notebooks only
-        from pyspark_paimon.views.notebook import table_card  # noqa: PLC0415  # as above
+        from pyspark_paimon.plugins.page.html.card import or_error  # noqa: PLC0415  # needed in notebooks only
+        from pyspark_paimon.plugins.page.notebook import table_card  # noqa: PLC0415  # as above
 
         return or_error(self.path, lambda: table_card(self._backend))
 

@@ -98,7 +98,7 @@ class TableReporting(TableRole):
         >>> "1 of 1 files" in page.read_text()
         True
         """
-        from pyspark_paimon.report.page import render_page  # noqa: PLC0415  # see test_imports
+        from pyspark_paimon.plugins.page.report.page import render_page  # noqa: PLC0415  # see test_imports
 
         if "\0" in os.fspath(file):
             raise InvalidArgument(f"report: {os.fspath(file)!r} is not a valid file name")

@@ -299,7 +299,7 @@ class Scan(CheckedMethods, Readable):
         >>> len(cities().scan("id = 1").plan().splits), len(cities().scan("id = 99").plan().splits)
         (1, 0)
         """
-        from pyspark_paimon.report.page import PlanPicture  # noqa: PLC0415  # see test_imports
+        from pyspark_paimon.plugins.page.report.page import PlanPicture  # noqa: PLC0415  # see test_imports
         from pyspark_paimon.request.scan_questions import PlanScan  # noqa: PLC0415  # as above
 
         plan = self._backend.ask(PlanScan(request=self._request))
@@ -406,7 +406,7 @@ class Scan(CheckedMethods, Readable):
         return self
 
     def _repr_html_(self) -> str:
-        from pyspark_paimon.html.card import Grid, card, or_error  # noqa: PLC0415  # needed in notebooks only
+        from pyspark_paimon.plugins.page.html.card import Grid, card, or_error  # noqa: PLC0415  # needed in notebooks only
 
         columns = [(field.name, field.type) for field in self.schema]
         return or_error("Scan", lambda: card(repr(self), grids=[Grid.of(("column", "type"), columns)]))

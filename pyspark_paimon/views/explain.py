@@ -11,7 +11,7 @@ from fileindex.query.metrics import IndexUse
 from lsm.read.metrics import ReadReport
 from paimon_base.public import public
 from paimon_base.texts import count_text, size_text
-from pyspark_paimon.html.card import Grid, card
+from pyspark_paimon.plugins.page.html.card import Grid, card
 from pyspark_paimon.request.results import FunnelStage
 
 if TYPE_CHECKING:

@@ -23,7 +23,6 @@ from manifest.expire.rollback import rollback_to
 from manifest.expire.tags import delete_tag
 from manifest.io.errors import InvalidSchema, SnapshotNotFound
 from manifest.io.paths import split_branch, with_branch
-from manifest.rest.dlf import DlfKeys, Signed, default_headers, openapi_headers
 from manifest.schema import change
 from manifest.schema.manager import SchemaManager
 from manifest.schema.table_schema import TableSchema
@@ -31,6 +30,7 @@ from manifest.snapshot.snapshot import Snapshot
 from manifest.storage.resolve import file_io_for
 from manifest.store import FileStore
 from paimon_base.errors import InvalidArgument, PaimonError, UnknownColumn
+from pyspark_paimon.plugins.catalogs.rest.dlf import DlfKeys, Signed, default_headers, openapi_headers
 
 TOKEN = "a-token-that-nobody-sees"
 PREFIX = "the prefix"

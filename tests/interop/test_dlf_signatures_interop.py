@@ -10,7 +10,7 @@ import pytest
 
 from benchmarks.environments import cache
 from benchmarks.java_project import JavaProject, JavaUnavailable
-from manifest.rest.dlf import DlfKeys, Signed, default_headers, openapi_headers
+from pyspark_paimon.plugins.catalogs.rest.dlf import DlfKeys, Signed, default_headers, openapi_headers
 
 pytestmark = pytest.mark.interop
 

@@ -15,12 +15,12 @@ import pyarrow as pa
 import pytest
 
 from benchmarks.java_project import JavaUnavailable
-from manifest.fsck.problem import ProblemKind
+from manifest.io.catalog_errors import NotAuthorized, NotPermitted
 from manifest.io.errors import CatalogRefused, SnapshotNotFound, TableExists, TableNotFound
-from manifest.rest.errors import NotAuthorized, NotPermitted
-from manifest.rest.messages import Identifier
 from paimon_base.errors import InvalidArgument, UnknownColumn
 from pyspark_paimon import Catalog, DatabaseExists, DatabaseNotFound
+from pyspark_paimon.plugins.catalogs.rest.messages import Identifier
+from pyspark_paimon.request.fsck_problem import ProblemKind
 from pyspark_paimon.request.state import Snapshots
 from tests.catalogs.server import PREFIX, CatalogServer
 from tests.catalogs.server import TOKEN as OUR_TOKEN

@@ -13,7 +13,6 @@ from fileindex.predicate.tree import FALSE, TRUE, And, Compare, In, IsNull, Op, 
 from lsm.aggregate.aggregation import RowAggregation
 from lsm.aggregate.value_counts import ValueCounting
 from lsm.keys import order_by
-from lsm.orc import statistics as orc_statistics
 from lsm.parquet import row_group_pages
 from lsm.read import file_filter, row_group
 from lsm.read.data_file import DataFileRead
@@ -25,6 +24,7 @@ from manifest.entry import bounds as entry_bounds
 from manifest.entry.column_ranges import ColumnRanges
 from manifest.stats import column_stats
 from manifest.stats.column_stats import PartitionType, SimpleStats
+from pyspark_paimon.plugins.file_formats.orc import statistics as orc_statistics
 from tests.oracle.patching import Fault, class_method, everywhere, method
 
 

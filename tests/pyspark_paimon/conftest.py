@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from pyspark_paimon import Table
-from pyspark_paimon.jobs import fsck
+from pyspark_paimon.plugins.fsck import jobs as fsck
 from tests.iceberg_reader import IcebergReader, Unavailable
 from tests.pyspark_paimon.fsck_kit import Copies
 from tests.stores.azure_server import CONTAINER

@@ -14,11 +14,11 @@ import pyarrow.parquet as pq
 from manifest.entry.data_file import ManifestEntry
 from manifest.entry.index_manifest import IndexManifestEntry
 from manifest.entry.manifest_list import ManifestFileMeta
-from manifest.fsck.problem import ProblemKind
 from manifest.snapshot.snapshot import Snapshot
 from manifest.store import FileStore
 from paimon_base.errors import CorruptFile
 from pyspark_paimon import Table
+from pyspark_paimon.request.fsck_problem import ProblemKind
 
 INDEXES = {
     "file-index.bitmap.columns": "city",

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import date
 
-from pyspark_paimon.statements.procedures import OF_CATALOGS, PROCEDURES
+from pyspark_paimon.plugins.sql.procedures import OF_CATALOGS, PROCEDURES
 
 ALL = [(1, "Oslo"), (2, "Lima"), (3, None)]
 D1, D2 = "2026-01-01", "2026-01-02"

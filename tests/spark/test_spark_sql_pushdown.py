@@ -16,11 +16,11 @@ from paimon_base.thresholds import use_thresholds
 from pyspark_paimon import Catalog, Table
 from pyspark_paimon.filter.parse import parse_filter
 from pyspark_paimon.local.backend import LocalBackend
+from pyspark_paimon.plugins.sql.pushdown import Usage, usages
 from pyspark_paimon.request.backend import ScanRequest
 from pyspark_paimon.request.scan_questions import GroupCheaply
 from pyspark_paimon.spark.client.scan_backend import SparkScans
 from pyspark_paimon.spark.read.native_files import filter_text, finds_by_index
-from pyspark_paimon.statements.pushdown import Usage, usages
 from sparkexpr.values.column_type import ColumnType, Kind
 from tests.build import keyed
 

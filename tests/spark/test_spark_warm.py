@@ -63,7 +63,7 @@ def test_what_the_daemon_has_loaded_serves_a_forked_worker_and_started_no_thread
     done = subprocess.run([sys.executable, "-c", FORKED, table.path], capture_output=True, text=True, env=environment, check=False)
     assert done.returncode == 0, done.stderr[-3000:]
     new, threads = done.stdout.splitlines()
-    few = {"lsm.write", "lsm.merge", "lsm.orc", "manifest.commit"}
+    few = {"lsm.write", "lsm.merge", "pyspark_paimon.plugins.file_formats.orc", "manifest.commit"}
     assert not [name for name in eval(new) if name in few], "a worker imports next to nothing"
     assert threads in {"['jemalloc_bg_thd', 'python'] False", "['python'] False"}, "but what its own library stops and starts around a fork"
 

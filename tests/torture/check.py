@@ -10,7 +10,7 @@ from typing import Any
 
 from manifest.storage.resolve import file_io_for
 from pyspark_paimon import Table
-from pyspark_paimon.jobs import fsck
+from pyspark_paimon.plugins.fsck import jobs as fsck
 from tests.torture.model import Model, Rows, bag, values
 from tests.torture.operations import KEYS, LATER, opened
 

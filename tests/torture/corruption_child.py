@@ -25,7 +25,7 @@ import pyspark_paimon.stream.follow  # noqa: F401
 from manifest.io.file_cache import SHARED
 from paimon_base.errors import PaimonError
 from pyspark_paimon import Table
-from pyspark_paimon.jobs import fsck
+from pyspark_paimon.plugins.fsck import jobs as fsck
 from tests.torture.check import SETTLING
 from tests.torture.questions import Answer, truth
 

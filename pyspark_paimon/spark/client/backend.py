@@ -20,18 +20,17 @@ import pyarrow as pa
 
 from lsm.write.new_version import NewVersion
 from manifest.commit.transaction import EVALUATIONS, Round, Transaction
-from manifest.fsck.problem import Findings
 from manifest.io.errors import CommitConflict, CommitGaveUp
 from manifest.schema.table_schema import BucketMode, TableSchema
 from manifest.snapshot.snapshot import EMPTY_TABLE
 from paimon_base.errors import InvalidArgument, PaimonError
 from paimon_base.thresholds import thresholds
-from pyspark_paimon.jobs.fsck import STAGE, findings_from_json, result_of, without_expired
 from pyspark_paimon.jobs.task_operation import TaskOperation
 from pyspark_paimon.operations.change_files import ChangeFiles
 from pyspark_paimon.operations.change_rows import DeleteRows, MergeRows, UpdateRows, WriteRows
-from pyspark_paimon.operations.fsck import Fsck
 from pyspark_paimon.operations.tasks import CountDynamicBuckets, FindExpired, PlanTasks
+from pyspark_paimon.plugins.fsck.jobs import STAGE, findings_from_json, result_of, without_expired
+from pyspark_paimon.plugins.fsck.operation import Fsck
 from pyspark_paimon.request.assignments import Assignments, is_spark_column, refuse_delete
 from pyspark_paimon.request.backend import (
     ArrowRows,
@@ -41,6 +40,7 @@ from pyspark_paimon.request.backend import (
     TravelRequest,
     WriteRequest,
 )
+from pyspark_paimon.request.fsck_problem import Findings
 from pyspark_paimon.request.merge import check_merge
 from pyspark_paimon.request.results import MergeResult, Outcome, WriteResult
 from pyspark_paimon.request.state import Pin, SchemaOf

@@ -134,7 +134,7 @@ def reader_for(options: Mapping[str, str], schema: StructType) -> ds.DataSourceR
     """
     with attach_error_notes():
         if FSCK in options:
-            from pyspark_paimon.spark.read.fsck_reader import FsckReader  # noqa: PLC0415  # see test_imports
+            from pyspark_paimon.plugins.fsck.spark_reader import FsckReader  # noqa: PLC0415  # see test_imports
 
             return FsckReader(table_path(options), options[FSCK], schema)
         if HASHES in options:

@@ -18,8 +18,8 @@ from types import TracebackType
 from typing import Any
 
 import paimon_base.errors
+from manifest.io import catalog_errors as catalogs
 from manifest.io import errors
-from manifest.rest import errors as catalogs
 from paimon_base.errors import PaimonError
 from paimon_base.process import set_environment
 from paimon_base.public import public

@@ -86,7 +86,7 @@ def send_catalog(spark: Any, key: str, options: Mapping[str, str]) -> None:
     Raises:
         InvalidArgument: The session is no Spark Connect session, or an option names a file or a role of this machine.
     """
-    from manifest.rest.options import RestOptions  # noqa: PLC0415  # every process of a server imports this module
+    from pyspark_paimon.plugins.catalogs.rest.options import RestOptions  # noqa: PLC0415  # every process of a server imports this module
 
     RestOptions.of(options).for_session()
     if not is_connect(spark):

@@ -14,14 +14,14 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from lsm.avro.reader import decode_blocks
-from lsm.avro.shapes import shape_of
-from lsm.avro.writer import avro_schema, encode, interleave
 from manifest.io.errors import CastFailed, InvalidSchema, UnsupportedTable
 from manifest.stats.column_stats import decode_bounds
 from manifest.store import FileStore
 from manifest.types.data_type import DataField, DataType
 from pyspark_paimon import CorruptFile, Table, UnsupportedOption
+from pyspark_paimon.plugins.file_formats.avro.reader import decode_blocks
+from pyspark_paimon.plugins.file_formats.avro.shapes import shape_of
+from pyspark_paimon.plugins.file_formats.avro.writer import avro_schema, encode, interleave
 
 DDL = (
     "id BIGINT, d DECIMAL(20, 4), s STRING, f DOUBLE, t TIMESTAMP(6), z TIMESTAMP_LTZ(3), m MAP<STRING, INT>, r ROW<x INT, y ARRAY<STRING>>"

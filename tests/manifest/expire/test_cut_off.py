@@ -18,13 +18,13 @@ from manifest.expire.orphans import branches_of, list_orphans, remove_orphans
 from manifest.expire.rollback import rollback_to
 from manifest.expire.snapshots import expire_snapshots
 from manifest.expire.tags import create_tag, delete_tag, expire_tags, rename_tag, replace_tag
-from manifest.fsck.problem import Findings
-from manifest.fsck.walk import walk
 from manifest.io.errors import SnapshotExpired, SnapshotNotFound, StorageError, TagExists
 from manifest.io.file_io import LocalFileIO
 from manifest.io.wrapped import WrappedFileIO
 from manifest.store import FileStore
 from paimon_base.errors import CorruptFile
+from pyspark_paimon.plugins.fsck.walk import walk
+from pyspark_paimon.request.fsck_problem import Findings
 from tests.manifest.commit_kit import check_table, committer, data_file, live_names, make_table, message
 
 ALWAYS = 2**62

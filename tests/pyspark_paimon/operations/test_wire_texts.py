@@ -14,7 +14,6 @@ import pytest
 import pyspark_paimon.operations
 import pyspark_paimon.request
 from fileindex.predicate.tree import ColumnRef, Compare, Op
-from manifest.fsck.problem import Origin
 from paimon_base.errors import InvalidArgument
 from paimon_base.thresholds import use_thresholds
 from pyspark_paimon import Table
@@ -29,21 +28,22 @@ from pyspark_paimon.operations.consumers import ClearConsumers, ResetConsumer
 from pyspark_paimon.operations.copy_files import CopyFiles, CopySchemas
 from pyspark_paimon.operations.create import CreateTable
 from pyspark_paimon.operations.expire import ExpireSnapshots, ListOrphans, RemoveOrphans
-from pyspark_paimon.operations.fsck import Fsck
 from pyspark_paimon.operations.index_advice import AdviseIndexes, GivenFilter
 from pyspark_paimon.operations.listings import ListFiles, ListHistory, ListIndexes
 from pyspark_paimon.operations.manifests import CompactManifests
 from pyspark_paimon.operations.partitions import DropPartitions, ExpirePartitions, MarkPartitionsDone
 from pyspark_paimon.operations.purge import CheckPurge, FindHolders, ForgetHistory, RewriteStored
-from pyspark_paimon.operations.repair import RemoveUnexistingFiles, RepairEarliestSnapshot, RepairTable
 from pyspark_paimon.operations.rescale import Rescale
 from pyspark_paimon.operations.restore import Restore
 from pyspark_paimon.operations.rewrite_file_index import RewriteFileIndex
 from pyspark_paimon.operations.rollback import Rollback
 from pyspark_paimon.operations.tags import CreateDueTags, CreateTag, DeleteTag, ExpireTags, RenameTag, ReplaceTag
 from pyspark_paimon.operations.tasks import CountDynamicBuckets, FindExpired, PlanTasks
+from pyspark_paimon.plugins.fsck.operation import Fsck
+from pyspark_paimon.plugins.fsck.repair_operation import RemoveUnexistingFiles, RepairEarliestSnapshot, RepairTable
 from pyspark_paimon.request.assignments import Assignments
 from pyspark_paimon.request.backend import DeleteRequest, ScanRequest, TravelRequest, WriteRequest
+from pyspark_paimon.request.fsck_problem import Origin
 from pyspark_paimon.request.merge import Clause, MergeRequest, join_of, sides_of
 from pyspark_paimon.request.operation import Operation, Question, Request, parse_request
 from pyspark_paimon.request.scan_questions import (

@@ -10,14 +10,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from manifest.fsck.depth import Depth
 from manifest.schema.validation import build_schema
 from pyspark_paimon import UnsupportedTable
+from pyspark_paimon.plugins.fsck.spark_reader import divide_units
 from pyspark_paimon.request.backend import SparkRows
+from pyspark_paimon.request.fsck_depth import Depth
 from pyspark_paimon.scheduling.task_packing import assign_by_size, task_count
 from pyspark_paimon.spark.client import merge
 from pyspark_paimon.spark.client.estimate import Estimate
-from pyspark_paimon.spark.read.fsck_reader import divide_units
 from pyspark_paimon.spark.wire.arrow_stream import TASK, blob_frame, decode_blobs
 
 ROWS = pa.table({"p": [f"p{at % 3}" for at in range(100)], "id": [at % 50 for at in range(100)], "n": list(range(100))})

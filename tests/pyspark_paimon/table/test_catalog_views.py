@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from manifest.rest.errors import NotOffered
+from manifest.io.catalog_errors import NotOffered
 from pyspark_paimon import Catalog, DatabaseNotFound, InvalidArgument, InvalidSchema, TableExists, TableNotFound, UnsupportedOption, View
 from tests.catalogs.server import CatalogServer
 

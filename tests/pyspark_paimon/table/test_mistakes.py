@@ -23,7 +23,7 @@ from typer.testing import CliRunner
 
 from paimon_base.errors import PaimonError
 from pyspark_paimon import Catalog, Table
-from pyspark_paimon.cli.app import app
+from pyspark_paimon.plugins.cli.app import app
 
 LINES = Path(__file__).with_name("mistakes.txt").read_text(encoding="utf-8").splitlines()
 ROWS = [line.split(" | ", 2) for line in LINES if line and not line.startswith("#")]

@@ -12,12 +12,12 @@ from types import SimpleNamespace
 import pytest
 
 from manifest.io.errors import PathNotAllowed, TableNotFound
-from manifest.rest.location import TableLocation
 from manifest.storage.allowed_roots import ROOTS
 from manifest.storage.resolve import file_io_for
 from manifest.storage.storage_options import StorageOptions
 from paimon_base.errors import InvalidArgument, UnsupportedOption
 from pyspark_paimon import Catalog, CatalogUnavailable, NotAuthorized, Table
+from pyspark_paimon.plugins.catalogs.rest.location import TableLocation
 from pyspark_paimon.spark.wire.errors import describe_error, typed_error
 from pyspark_paimon.spark.wire.session_storage import CLIENT_STORAGE, send_catalog, send_storage_options
 from tests.catalogs.server import TOKEN, CatalogServer, lent
@@ -125,7 +125,7 @@ def test_a_session_without_such_files_is_refused():
 
 @pytest.fixture
 def rest(tmp_path_factory, monkeypatch):
-    monkeypatch.setattr("manifest.rest.client._FIRST_WAIT", 0.001)
+    monkeypatch.setattr("pyspark_paimon.plugins.catalogs.rest.client._FIRST_WAIT", 0.001)
     with CatalogServer(tmp_path_factory.mktemp("rest") / "warehouse") as running:
         yield running
 

@@ -1,4 +1,0 @@
-"""Metadata part of a table check, over every state.
-
-Yields each data file once, for ``lsm.fsck``. Public: ``walk``, ``repair``, ``Problem`` (problem).
-"""

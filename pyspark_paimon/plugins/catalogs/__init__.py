@@ -1,0 +1,4 @@
+"""Catalogs beside that of directories: REST, Hive and JDBC.
+
+Public: ``RegisteredCatalog`` (registered).
+"""

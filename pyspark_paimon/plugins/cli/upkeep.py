@@ -1,0 +1,110 @@
+"""Commands ``compact``, ``analyze``, ``expire-snapshots``, ``orphans`` and ``maintain``."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from paimon_base.lazy import LazyModule
+from paimon_base.texts import count_text, size_text
+from pyspark_paimon.plugins.cli.output import print_grid, print_json, print_line
+from pyspark_paimon.plugins.cli.scan import Columns, column_names
+from pyspark_paimon.plugins.cli.target import TableOption, destructive, on_table, options_of
+from pyspark_paimon.plugins.cli.write import Properties
+
+if TYPE_CHECKING:
+    from pyspark_paimon.request import results
+else:  # help does not need it
+    results = LazyModule("pyspark_paimon.request.results")
+
+Full = Annotated[bool, typer.Option("--full", help="Merge all files, not only those that universal compaction picks.")]
+OlderThan = Annotated[str | None, typer.Option("--older-than", help="Date or time: 2024-01-31T10:00:00.")]
+
+
+@on_table
+def run_compact(target: TableOption, *, full: Full = False, properties: Properties = None) -> None:
+    """Compact sorted runs, or small files of an append table."""
+    result = target.open().compact(full=full, properties=options_of(properties, "--property"))
+    target.report(result)
+
+
+@on_table
+def analyze_columns(target: TableOption, *, columns: Columns = None) -> None:
+    """Compute, store and show statistics of columns.
+
+    The statistics are row count, distinct values, minimum, maximum, nulls and lengths.
+    """
+    opened = target.open()
+    result = opened.analyze(column_names(columns))
+    found = opened.statistics()
+    if target.as_json:
+        print_json({**result.model_dump(mode="json"), "statistics": found.to_pylist()})
+        return
+    shown = ("column", "distinct_count", "min", "max", "null_count", "avg_len", "max_len")
+    rows = [tuple(row[name] for name in shown) for row in found.to_pylist()]
+    print_grid(f"{count_text(result.rows, 'row')}, {size_text(result.bytes)}", shown, rows)
+
+
+@destructive
+def expire_old_snapshots(
+    target: TableOption,
+    *,
+    retain: Annotated[int | None, typer.Option("--retain", help="Number of snapshots to keep; default: the table's options.")] = None,
+    older_than: OlderThan = None,
+) -> None:
+    """Delete old snapshots and the files that only they need."""
+    opened = target.open()
+    expire = partial(opened.expire_snapshots, retain_min=retain, retain_max=retain, older_than=older_than)
+    would = expire(dry_run=True).snapshots
+    done = expire() if would and target.confirm(f"remove {count_text(would, 'snapshot')} of {opened.path}") else None
+    result = {"dry_run": target.dry_run, "would_expire": would, **({} if done is None else results.repr_fields(done))}
+    if done is None:
+        target.report(result, f"{count_text(would, 'snapshot')} would be deleted" if target.dry_run else "nothing to do")
+    else:
+        target.report(
+            result,
+            f"deleted {count_text(done.snapshots, 'snapshot')}, {count_text(done.data_files, 'data file')} and {count_text(done.manifests, 'manifest')}",
+        )
+
+
+@destructive
+def show_orphans(
+    target: TableOption, *, remove: Annotated[bool, typer.Option("--remove", help="Delete them.")] = False, older_than: OlderThan = None
+) -> None:
+    """Show orphan files; with --remove delete them.
+
+    Orphan files are those that no snapshot, tag or branch refers to, older than a day.
+    """
+    opened = target.open()
+    found = opened.list_orphan_files(older_than)
+    removed = bool(found) and remove and target.confirm(f"delete {count_text(len(found), 'file')} of {opened.path}")
+    shown = opened.remove_orphan_files(older_than) if removed else found
+    if target.as_json:
+        print_json({"removed": removed, "files": [file.model_dump(mode="json") for file in shown]})
+        return
+    print_grid(None, ("file", "size"), [(file.path, size_text(file.size)) for file in shown])
+    print_line(f"{len(shown)} deleted" if removed else f"{len(shown)} found")
+
+
+@destructive
+def maintain(target: TableOption, *, full: Full = False) -> None:
+    """Run all maintenance steps that the table's options require.
+
+    The steps are partitions, compaction, indexes, tags, snapshots and orphan files. Run the command periodically, for example
+    by cron. Exit code 1 if a step failed; the other steps still run.
+    """
+    table = target.open()
+    dry = target.dry_run or not target.confirm(f"compact {table.path} and delete what has expired by its options")
+    done = table.maintenance(full=full, dry_run=dry)
+    if target.as_json:
+        print_json(results.repr_fields(done))
+    else:
+        print_grid(
+            "would be deleted" if dry else "maintenance",
+            ("step", "seconds", "result"),
+            [(name, f"{done.seconds[name]:.2f}", text) for name, text in done.steps.items()],
+        )
+    if done.errors:
+        raise typer.Exit(1)

@@ -1,0 +1,4 @@
+"""Formats of data files beside Parquet: ORC and Avro.
+
+Public: ``orc``, ``avro``.
+"""

@@ -1,0 +1,193 @@
+"""Checks of file indexes and of a bucket's index files.
+
+Deletion vectors and hashes are index files of a bucket. Indexes must decode and agree with the rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from fileindex.build.options import parse_column
+from fileindex.format.container import ContainerEntry, ContainerReader
+from fileindex.format.registry import STORED_TYPES
+from fileindex.predicate.evaluate_rows import type_of
+from fileindex.predicate.tree import ColumnRef
+from fileindex.verify.rebuild import BROKEN_INDEX, RebuiltIndex, rebuild_index
+from lsm.bucket.dynamic import read_hashes
+from lsm.deletion_vectors.reader import DeletionFile, read_deletion_vector
+from lsm.file_index.locate import index_place
+from manifest.entry.index_manifest import DELETION_VECTORS, HASH
+from manifest.io.errors import UnsupportedTable
+from manifest.schema.table_schema import TableSchema
+from manifest.store import FileStore
+from paimon_base.errors import CorruptFile, PaimonError
+from pyspark_paimon.plugins.fsck.unit import DataUnit, IndexUnit, place_of
+from pyspark_paimon.request.fsck_problem import Findings, ProblemKind
+
+
+@dataclass
+class CheckedFileIndexes:
+    """Check of the index container of one data file.
+
+    Args:
+        store: Store of the table.
+        unit: Data file.
+        schema: Schema of the file.
+        path: Path of the data file.
+        found: Collector of problems.
+    """
+
+    store: FileStore
+    unit: DataUnit
+    schema: TableSchema
+    path: str
+    found: Findings
+    _place: str = field(init=False, default="")
+    _rebuilt: list[tuple[ColumnRef, str, RebuiltIndex]] = field(init=False, default_factory=list)
+
+    def open(self, *, deep: bool) -> None:
+        """Decode the header and open every index.
+
+        ``deep`` prepares a comparison with the rows.
+        """
+        self._place = self.path
+        try:
+            place = index_place(self.store, self.unit.entry)
+            if place is None:
+                return
+            self._place = place.path or self.path
+            entries = place.container.entries()
+        except FileNotFoundError:
+            return  # reported as missing already
+        except (*BROKEN_INDEX, OSError) as error:
+            self._wrong(ProblemKind.FILE_INDEX, f"its index container cannot be read: {_message(error)}")
+            return
+        self.found.counts["index containers"] += 1
+        for entry in entries:
+            self._open_one(place.container, entry, deep=deep)
+
+    def _open_one(self, container: ContainerReader, entry: ContainerEntry, *, deep: bool) -> None:
+        self.found.counts["file indexes"] += 1
+        name = f"{entry.index_type} of '{entry.column}'"
+        column = parse_column(entry.column)
+        try:
+            column_type = type_of(column, self.schema.column_types)
+            known = STORED_TYPES.get(entry.index_type)
+            if known is None or not known.supports(column_type):
+                self.found.unchecked[f"indexes of type '{entry.index_type}'"] += 1
+                return
+            payload = None if entry.is_empty else container.payload(entry)
+            if payload is not None:
+                rows = known.open(payload, column_type).row_count
+                if rows not in {None, self.unit.entry.file.row_count}:
+                    self._wrong(ProblemKind.FILE_INDEX, f"its {name} has {rows} rows, the file {self.unit.entry.file.row_count}")
+                    return
+            if deep:
+                rebuilt = rebuild_index(column, entry.index_type, payload, column_type, self._options(column, entry.index_type))
+                self._rebuilt.append((column, name, rebuilt))
+        except (*BROKEN_INDEX, OSError) as error:
+            self._wrong(ProblemKind.FILE_INDEX, f"its {name} cannot be read: {_message(error)}")
+
+    def _options(self, column: ColumnRef, index_type: str) -> dict[str, str]:
+        """Return the options of an index in the file's schema.
+
+        The index may have been built with other options.
+        """
+        try:
+            specs = self.schema.file_index.specs
+        except PaimonError:
+            return {}
+        return next((dict(spec.options) for spec in specs if spec.column == column and spec.index_type == index_type), {})
+
+    def write(self, rows: Any) -> None:
+        """Add the next rows of the file."""
+        for at, (column, name, rebuilt) in reversed(list(enumerate(self._rebuilt))):
+            try:
+                rebuilt.write(rows.column(column.name))
+            except (*BROKEN_INDEX, OSError) as error:
+                del self._rebuilt[at]
+                self._wrong(ProblemKind.FILE_INDEX, f"its {name} cannot be compared with the rows: {_message(error)}")
+
+    def finish(self) -> None:
+        """Compare the indexes with the rows."""
+        for _, name, rebuilt in self._rebuilt:
+            try:
+                mismatch = rebuilt.mismatch()
+            except (*BROKEN_INDEX, OSError) as error:
+                self._wrong(ProblemKind.FILE_INDEX, f"its {name} cannot be read: {_message(error)}")
+                continue
+            if mismatch is not None:
+                self._wrong(ProblemKind.FALSE_INDEX, f"its {name} is wrong: {mismatch}")
+
+    def _wrong(self, kind: ProblemKind, message: str) -> None:
+        place = place_of(self.store, self.unit.entry.partition, self.unit.entry.bucket)
+        self.found.add(kind, self._place, message, self.unit.origin, manifest=self.unit.manifest, place=place)
+
+
+def check_index_file(store: FileStore, unit: IndexUnit, found: Findings) -> None:
+    """Check a deletion-vector or hash index file.
+
+    The file must exist and have the right size.
+    """
+    entry = unit.entry
+    if entry.index_type == DELETION_VECTORS:
+        wrong = _vectors(store, unit, found)
+        kind = ProblemKind.DELETION_VECTOR
+    elif entry.index_type == HASH:
+        wrong = _hashes(store, unit)
+        kind = ProblemKind.HASH_INDEX
+    else:
+        found.unchecked[f"index files of type '{entry.index_type}'"] += 1
+        return
+    place = place_of(store, entry.partition, entry.bucket)
+    path = store.paths.index(entry.file_name, store.partition.decode(entry.partition), entry.bucket, entry.external_path)
+    for message in wrong:
+        found.add(kind, path, message, unit.origin, manifest=unit.manifest, place=place)
+
+
+def _vectors(store: FileStore, unit: IndexUnit, found: Findings) -> Iterator[str]:
+    """Yield the problems of deletion vectors.
+
+    Every vector must decode, match its checksum and cardinality, and mark existing rows of its data file.
+    """
+    entry = unit.entry
+    ranges = entry.vectors or ()
+    if entry.row_count != len(ranges):
+        yield f"has {len(ranges)} vectors, but its manifest says {entry.row_count}"
+    path = store.paths.index(entry.file_name, store.partition.decode(entry.partition), entry.bucket, entry.external_path)
+    for vector in ranges:
+        found.counts["deletion vectors"] += 1
+        try:
+            rows = read_deletion_vector(store.file_io, DeletionFile(path, vector.offset, vector.length, vector.cardinality))
+        except CorruptFile as error:
+            yield f"the vector of {vector.data_file}: {error.reason}"
+            continue
+        except UnsupportedTable as error:
+            yield f"the vector of {vector.data_file}: {error}"
+            continue
+        count = unit.rows.get(vector.data_file)
+        if count is not None and rows and rows.max() >= count:
+            yield f"the vector of {vector.data_file} marks row {rows.max()} of {count}"
+
+
+def _hashes(store: FileStore, unit: IndexUnit) -> Iterator[str]:
+    """Yield the problems of a hash index.
+
+    It must have as many hashes as the manifest says, each once.
+    """
+    try:
+        hashes = read_hashes(store, unit.entry)
+    except CorruptFile as error:
+        yield error.reason
+        return
+    distinct = len(np.unique(hashes))
+    if distinct < len(hashes):
+        yield f"has {len(hashes)} hashes, {len(hashes) - distinct} of them repeated"
+
+
+def _message(error: BaseException) -> str:
+    return error.reason if isinstance(error, CorruptFile) else str(error) or type(error).__name__

@@ -1,0 +1,146 @@
+"""Repair what a check found."""
+
+from __future__ import annotations
+
+import time
+from typing import ClassVar
+
+from pydantic import Field
+
+from manifest.commit.file_store_commit import FileStoreCommit
+from manifest.commit.missing_files import MissingFiles, find_missing
+from manifest.commit.runs import committed_before
+from manifest.io.errors import UnsupportedTable
+from manifest.snapshot.commit_info import commit_properties
+from paimon_base.texts import count_text
+from pyspark_paimon.operations.compact import Compact, compact_table
+from pyspark_paimon.operations.removal import Destruction
+from pyspark_paimon.plugins.fsck.operation import Fsck
+from pyspark_paimon.plugins.fsck.repair import Repairs, forget_before_gap, repair_metadata
+from pyspark_paimon.plugins.fsck.repair_rows import repair_rows
+from pyspark_paimon.plugins.fsck.states import WAITING
+from pyspark_paimon.request.executor import Backend
+from pyspark_paimon.request.fsck_problem import Problem, Repair, RepairKind
+from pyspark_paimon.request.message import CommitId, CommitProperties
+from pyspark_paimon.request.operation import OpenTable, Operation
+from pyspark_paimon.request.state import SchemaOf
+from pyspark_paimon.request.state_results import FsckResult, MissingFilesResult, TableChangeResult
+from pyspark_paimon.request.validate import commit_identity
+
+
+class RepairTable(Destruction):
+    """Repair problems that lose no rows.
+
+    ``problems``: problems that a check found.
+    ``older_than_ms``: unreferenced index files last changed before this time are deleted.
+    """
+
+    commit_id: CommitId
+    problems: tuple[Problem, ...]
+    older_than_ms: int
+
+    def run(self, table: OpenTable) -> TableChangeResult:
+        """Repair metadata, then rows."""
+        store = table.store()
+        repairs = Repairs(store, self.dry_run)
+        repair_metadata(repairs, self.problems, self.older_than_ms)
+        repair_rows(repairs, self.problems, self.commit_id)
+        return TableChangeResult(repairs=tuple(repairs.done))
+
+
+class RepairEarliestSnapshot(Destruction):
+    """Remove the snapshots before a gap in the history.
+
+    ``snapshot_id``: the first snapshot behind the gap.
+    """
+
+    snapshot_id: int
+
+    def run(self, table: OpenTable) -> TableChangeResult:
+        """Remove the snapshot files, after copies of them were made."""
+        repairs = Repairs(table.writable(), self.dry_run)
+        before = len(repairs.store.snapshots.ids())
+        forget_before_gap(repairs, self.snapshot_id)
+        gone = (
+            sum(i < self.snapshot_id for i in repairs.store.snapshots.ids())
+            if self.dry_run
+            else before - len(repairs.store.snapshots.ids())
+        )
+        return TableChangeResult(snapshot_id=self.snapshot_id, snapshots=gone, repairs=tuple(repairs.done))
+
+
+class RemoveUnexistingFiles(Operation[MissingFilesResult]):
+    """Remove data files that do not exist from the newest state.
+
+    ``dry_run``: only report them.
+    """
+
+    stage: ClassVar[str | None] = "remove-unexisting-files"
+    commit_id: CommitId
+    properties: CommitProperties = Field(default_factory=dict)
+    dry_run: bool = False
+
+    @property
+    def identity(self) -> str:
+        """Id of its commit."""
+        return self.commit_id
+
+    def run(self, table: OpenTable) -> MissingFilesResult:
+        """Look for each file, and commit the removal of those that are missing."""
+        store = table.writable()
+        if store.options.data_evolution_enabled:
+            raise UnsupportedTable(
+                f"{store.root}: option 'data-evolution.enabled': the columns of a row are in several files, and one of them cannot be "
+                "removed; restore the file from a backup, or roll back to a snapshot or tag that does not need it"
+            )
+        missing, snapshot_id = MissingFiles(), None
+        if self.dry_run:
+            missing.entries = find_missing(store, store.snapshots.latest())
+        else:
+            earlier, commit = committed_before(store, self.commit_id), FileStoreCommit(store, self.commit_id)
+            if earlier is not None:
+                return MissingFilesResult(snapshot_id=commit.finish_earlier(earlier).snapshot_id)
+            noted = commit_properties("remove-unexisting-files", {}, self.properties)
+            snapshot_id = commit.remove_missing(missing, properties=noted)
+        rows = sum(entry.file.row_count for entry in missing.entries)
+        return MissingFilesResult(paths=missing.paths(store), rows=rows, snapshot_id=snapshot_id, dry_run=self.dry_run)
+
+
+def repair_table(backend: Backend, check: Fsck, older_than_ms: int, *, dry_run: bool) -> FsckResult:
+    """Check the table, repair it, and check it again.
+
+    ``dry_run``: report the repairs and change nothing.
+    """
+    start = time.perf_counter()
+    found = backend.ask(check)
+    change = RepairTable(commit_id=commit_identity(None), problems=found.problems, older_than_ms=older_than_ms, dry_run=dry_run)
+    repairs = (*backend.run(change).repairs, *_compact(backend, found.counts.get(WAITING, 0), dry_run=dry_run))
+    left = backend.ask(check) if repairs and not dry_run else found
+    copies = next((_folder(backend.path, copy) for repair in repairs for copy in repair.copies), None)
+    fields = {"repairs": repairs, "copies": copies, "dry_run": dry_run, "seconds": time.perf_counter() - start}
+    return left.model_copy(update=fields)
+
+
+def _compact(backend: Backend, waiting: int, *, dry_run: bool) -> tuple[Repair, ...]:
+    """Compact files that wait on level 0."""
+    if not waiting:
+        return ()
+    message = f"{waiting:,} files waited on level 0, where engines that hide it do not see their rows"
+    if not dry_run:
+        schema = backend.ask(SchemaOf())
+        done = compact_table(backend, schema, Compact(commit_id=commit_identity(None)))
+        if done.snapshot_id is None:
+            done = compact_table(backend, schema, Compact(commit_id=commit_identity(None), full=True))
+        if done.snapshot_id is None:
+            return ()
+        message += f"; snapshot {done.snapshot_id} has {count_text(done.files_before, 'file')} as {done.files_after:,}"
+    return (Repair(kind=RepairKind.COMPACT, path=backend.path, message=message),)
+
+
+def _folder(table: str, copy: str) -> str:
+    """Return the folder with the copies of a repair.
+
+    ``copy``: path of one of the copies.
+    """
+    head, _, rest = copy.partition("/_repair/")
+    return f"{head}/_repair/{rest.partition('/')[0]}" if rest else table

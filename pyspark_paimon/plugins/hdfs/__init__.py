@@ -1,0 +1,4 @@
+"""Tables on HDFS.
+
+Public: ``HdfsFileIO`` (file_io).
+"""

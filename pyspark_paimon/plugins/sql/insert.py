@@ -1,0 +1,203 @@
+"""Statements INSERT INTO and INSERT OVERWRITE."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from manifest.io.errors import SchemaMismatch
+from manifest.options.core_options import CoreOptions
+from manifest.schema.table_schema import TableSchema
+from paimon_base.errors import InvalidArgument, UnknownColumn
+from pyspark_paimon.filter.columns import resolve
+from pyspark_paimon.frames.fetched_rows import has_variant
+from pyspark_paimon.frames.spark_functions import functions_of, quote_name
+from pyspark_paimon.frames.spark_types import spark_type
+from pyspark_paimon.plugins.sql.answers import frame_of_result
+from pyspark_paimon.plugins.sql.names import KnownTables
+from pyspark_paimon.plugins.sql.queries import run_query
+from pyspark_paimon.plugins.sql.words import TokenCursor, WrittenValue
+from pyspark_paimon.spark.wire.session_settings import settings_of
+from pyspark_paimon.table.table import Table
+
+_OTHER_ROWS = "for other rows write DELETE FROM t WHERE and INSERT INTO t"
+
+
+def insert(names: KnownTables, words: TokenCursor) -> Any:
+    """Run INSERT; None if Spark should.
+
+    Syntax: ``INSERT INTO | OVERWRITE [TABLE] t [PARTITION (...)] [BY NAME | (columns)] query``, or
+    ``INSERT INTO t REPLACE WHERE partition column = value [AND ...] query``.
+    """
+    overwrite = words.take("OVERWRITE")
+    if not overwrite:
+        words.expect("INTO")
+    words.take("TABLE")
+    table = names.find(words.name())
+    if table is None or (words.peek() == "WITH" and words.peek(1) == "("):
+        return None  # Spark runs INSERT ... WITH (options) through our data source
+    schema = table.table_schema
+    replaced = _replaced_partition(words, schema) if not overwrite and words.take("REPLACE", "WHERE") else {}
+    static: dict[str, WrittenValue] = {}
+    if words.take("PARTITION"):
+        if words.peek(1) == ")":
+            raise InvalidArgument("INSERT: PARTITION () is empty; name partition columns, or remove it")
+        for _ in words.items():
+            name = resolve(words.part(), schema.column_types)
+            if words.take("="):
+                words.take("DATE")
+                if name in static:
+                    raise InvalidArgument(f"PARTITION names the column '{name}' twice")
+                static[name] = words.literal()
+    by_name = words.take("BY", "NAME")
+    columns = _columns(words, schema)
+    rows = run_query(names, without_default_words(words.rest()))
+    frame = _align_columns(
+        rows,
+        [name for name in columns or schema.names if name not in static],
+        schema,
+        static,
+        by_name=by_name,
+        merges=_merges(names, table),
+    )
+    dynamic = overwrite and not static
+    done = table.write(
+        frame,
+        mode="overwrite" if overwrite or replaced else None,
+        partition=replaced or (static or None if overwrite else None),
+        options={"dynamic-partition-overwrite": "false"} if dynamic and not _dynamic(names) else None,
+        missing="null",  # columns that a list of columns leaves out are null in SQL
+    )
+    return frame_of_result(names.spark, done)
+
+
+def _replaced_partition(words: TokenCursor, schema: TableSchema) -> dict[str, WrittenValue]:
+    """Parse the condition of REPLACE WHERE.
+
+    Raises ``InvalidArgument`` if it does not select whole partitions by equality.
+    """
+    found: dict[str, WrittenValue] = {}
+    while True:
+        name = words.part()
+        column = next((key for key in schema.partition_keys if key.lower() == name.lower()), None)
+        if column is None or column in found or not words.take("="):
+            raise InvalidArgument(
+                f"INSERT ... REPLACE WHERE takes partition columns ({', '.join(schema.partition_keys) or 'this table has none'}) with one "
+                f"value each, joined by AND; {_OTHER_ROWS}"
+            )
+        words.take("DATE")
+        found[column] = words.literal()
+        if found[column] is None:
+            raise InvalidArgument(f"INSERT ... REPLACE WHERE {column} = NULL is true for no row; name a value, {_OTHER_ROWS}")
+        if not words.take("AND"):
+            return found
+
+
+def without_default_words(query: str) -> str:
+    """Return VALUES with NULL for each value DEFAULT.
+
+    The writer gives null the default of its column.
+
+    >>> without_default_words("VALUES (1, DEFAULT), (DEFAULT, 'default')")
+    "VALUES (1, NULL), (NULL, 'default')"
+    """
+    words = TokenCursor(query)
+    if not words.take("VALUES"):
+        return query
+    parts, end, depth = list[str](), 0, 0
+    for at, token in enumerate(words.tokens):
+        words.at = at
+        depth += (words.peek() == "(") - (words.peek() == ")")
+        whole = at and words.tokens[at - 1].text.upper() in {"(", ",", "VALUES"} and words.peek(1) in {",", ")", ""}
+        if whole and depth <= 1 and words.peek() == "DEFAULT":
+            parts += [query[end : token.start], "NULL"]
+            end = token.end + 1
+    return "".join([*parts, query[end:]])
+
+
+def _columns(words: TokenCursor, schema: TableSchema) -> list[str] | None:
+    """Return the column list before the query, or None."""
+    if words.peek() != "(" or words.peek(1) in {"SELECT", "WITH", "FROM", "VALUES", "("}:
+        return None
+    if words.peek(1) == "TABLE" and words.peek(2) not in {",", ")"}:  # a query, not a column of that name
+        return None
+    if words.peek(1) == ")":
+        raise InvalidArgument("INSERT: the list of columns () is empty; name columns, or remove the parentheses")
+    return [resolve(words.part(), schema.column_types) for _ in words.items()]
+
+
+def _merges(names: KnownTables, table: Table) -> bool:
+    """Return whether a write adds new columns to the table."""
+    return CoreOptions.of({**table.options, **settings_of(names.spark, table.path)}).write_merge_schema
+
+
+def _matching(name: str, schema: TableSchema, *, added: bool) -> str:
+    try:
+        return resolve(name, schema.column_types)
+    except UnknownColumn:
+        if not added:
+            raise
+        return name
+
+
+def _dynamic(names: KnownTables) -> bool:
+    """Return the session's setting of dynamic partition overwrite."""
+    mode = names.spark.conf.get("spark.sql.sources.partitionOverwriteMode", "static")
+    return str(mode).lower() == "dynamic"
+
+
+def _align_columns(
+    rows: Any, columns: list[str], schema: TableSchema, static: dict[str, WrittenValue], *, by_name: bool, merges: bool = False
+) -> Any:
+    """Convert the query's columns to columns of the table.
+
+    Texts and binaries are not cast.
+    by_name: Match the columns by name instead of position.
+    merges: Whether the write adds columns that the table does not have.
+    """
+    if by_name:
+        columns = [_matching(name, schema, added=merges) for name in rows.columns]
+    if len(columns) != len(rows.columns):
+        wanted, given = ", ".join(columns), ", ".join(rows.columns)
+        raise SchemaMismatch(
+            f"INSERT has {len(rows.columns)} columns ({given}), but the table expects {len(columns)} ({wanted}); name them, or write BY NAME"
+        )
+    if len(set(columns)) < len(columns):
+        raise InvalidArgument(f"INSERT names a column twice: {', '.join(columns)}")
+    functions = functions_of(rows)
+    frame = rows.toDF(*columns)
+    made = []
+    for name, given in zip(columns, frame.schema, strict=True):
+        if name not in schema.column_types:
+            made.append(functions.col(quote_name(name)))
+            continue
+        wanted = spark_type(schema.field(name).type)
+        _refuse_assignment(name, given.dataType, wanted)
+        # Do not cast a VARIANT to another type: the cast would extract parts of the value.
+        extracts = has_variant(given.dataType) and not has_variant(wanted)
+        kept = given.dataType.typeName() in {"string", "binary"} or given.dataType == wanted or extracts
+        column = functions.col(quote_name(name))
+        made.append(column if kept else column.cast(wanted).alias(name))
+    constants = [functions.lit(value).cast(spark_type(schema.field(name).type)).alias(name) for name, value in static.items()]
+    return frame.select(*made, *constants)
+
+
+def _refuse_assignment(name: str, given: Any, wanted: Any) -> None:
+    """Raise ``SchemaMismatch`` for types that Spark's store assignment keeps apart.
+
+    A CAST would accept them: 1 would become true, and an instant a number.
+    """
+    sides = {_family(given), _family(wanted)}
+    if len(sides - {None}) > 1:
+        shown = given.simpleString().upper()
+        raise SchemaMismatch(
+            f"INSERT: column '{name}' is {wanted.simpleString().upper()}, and its value is of type {shown}, which Spark does not store there: "
+            f"write CAST(... AS {wanted.simpleString().upper()})"
+        )
+
+
+def _family(kind: Any) -> str | None:
+    """Return the types among which Spark's store assignment casts. None: it is decided elsewhere."""
+    name = kind.typeName()
+    if name in {"byte", "short", "integer", "long", "float", "double"} or name.startswith("decimal"):
+        return "number"
+    return {"boolean": "boolean", "date": "time", "timestamp": "time", "timestamp_ntz": "time"}.get(name)

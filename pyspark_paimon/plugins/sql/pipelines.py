@@ -1,0 +1,101 @@
+"""Pipelines of a query: ``FROM t |> WHERE a |> LIMIT 3``.
+
+Our parser merges the operators of a pipeline into clauses of one SELECT, whose order is another one: a WHERE after LIMIT would come before it.
+So it gets only what comes before the operators that change the rows.
+"""
+
+from __future__ import annotations
+
+from pyspark_paimon.plugins.sql.words import TokenCursor
+
+_PIPE = "|>"
+_CHANGES = frozenset(
+    {
+        "SELECT",
+        "WHERE",
+        "GROUP",
+        "HAVING",
+        "ORDER",
+        "SORT",
+        "CLUSTER",
+        "DISTRIBUTE",
+        "LIMIT",
+        "OFFSET",
+        "WINDOW",
+        "QUALIFY",
+        "VALUES",
+        "TABLE",
+    }
+    | {"UNION", "EXCEPT", "INTERSECT", "MINUS"}
+)
+"""Words of queries whose rows are not those of their FROM clause."""
+
+
+def without_pipelines(text: str) -> tuple[str, bool]:
+    """Return a query without the operators of its pipelines, and whether it has none.
+
+    WHERE right after a FROM clause stays, as the clause that it equals. All tables before the operators keep their positions in the text.
+
+    >>> without_pipelines("FROM t |> WHERE a |> LIMIT 3 |> WHERE b"), without_pipelines("SELECT a FROM t WHERE b")
+    (('FROM t    WHERE a                     ', False), ('SELECT a FROM t WHERE b', True))
+    """
+    if _PIPE not in text:
+        return text, True
+    words = TokenCursor(text)
+    texts = [_word(words, at) for at in range(len(words.tokens))]
+    cuts, opened = list[tuple[int, int]](), [0]
+    at = 0
+    while at < len(texts):
+        if texts[at] == "(":
+            opened.append(at + 1)
+        elif texts[at] == ")" and len(opened) > 1:
+            opened.pop()
+        elif texts[at] == _PIPE:
+            end = _end(texts, at)
+            cuts += _cuts(texts, opened[-1], at, end)
+            at = end - 1
+        at += 1
+    if not cuts:  # the mark stands in a text literal
+        return text, True
+    for first, end in cuts:
+        start, stop = words.tokens[first].start, words.tokens[end - 1].end + 1
+        text = f"{text[:start]}{' ' * (stop - start)}{text[stop:]}"
+    return text, False
+
+
+def _word(words: TokenCursor, at: int) -> str:
+    words.at = at
+    return words.peek()
+
+
+def _end(texts: list[str], at: int) -> int:
+    """Return the index after the last word of the bracket that word ``at`` is in."""
+    depth = 0
+    for end in range(at, len(texts)):
+        depth += (texts[end] == "(") - (texts[end] == ")")
+        if depth < 0:
+            return end
+    return len(texts)
+
+
+def _cuts(texts: list[str], start: int, pipe: int, end: int) -> list[tuple[int, int]]:
+    """Return the ranges of words to leave out of a query from ``start`` to ``end`` whose first operator is at ``pipe``."""
+    if texts[pipe + 1 : pipe + 2] != ["WHERE"] or not _is_from_clause(texts, start, pipe):
+        return [(pipe, end)]
+    depth = 0
+    for after in range(pipe + 1, end):
+        depth += (texts[after] == "(") - (texts[after] == ")")
+        if depth == 0 and texts[after] == _PIPE:
+            return [(pipe, pipe + 1), (after, end)]
+    return [(pipe, pipe + 1)]
+
+
+def _is_from_clause(texts: list[str], start: int, end: int) -> bool:
+    """Return whether a query is a FROM clause alone, or one with ``SELECT *``."""
+    depth, clause = 0, list[str]()
+    for at in range(start, end):
+        depth += (texts[at] == "(") - (texts[at] == ")")
+        clause += [texts[at]] if depth == 0 else []
+    if "SELECT" in clause and clause[clause.index("SELECT") + 1 :][:2] == ["*", "FROM"]:
+        clause.remove("SELECT")
+    return "FROM" in clause and _CHANGES.isdisjoint(clause)
