@@ -51,7 +51,7 @@ interop: setup ## Prove the formats against Paimon's Java engine and pypaimon, a
 STORE_TESTS := $(addprefix tests/pyspark_paimon/,jobs local stream table)
 .PHONY: test-store
 test-store: setup ## Run the tests of tables on object stores and catalogs (servers by Maven, Azurite by npm, versitygw by Go), and the long ones of stores
-	@$(PYTEST) -q -n 2 -m "not spark and not interop" tests/manifest/storage $(addprefix tests/pyspark_paimon/table/,test_object_store_tables.py test_object_store_faults.py test_azure_tables.py test_versity_tables.py )
+	@$(PYTEST) -q -n 2 -m "not spark and not interop" tests/manifest/storage $(addprefix tests/pyspark_paimon/table/,test_object_store_tables.py test_object_store_faults.py test_azure_tables.py test_versity_tables.py) tests/plugins/hdfs tests/plugins/catalogs
 	@$(PYTEST) -q -m spark $(addprefix tests/spark/,test_spark_object_store.py test_spark_on_store.py test_spark_storage_options.py test_spark_exactly_once_store.py test_spark_reads_store.py test_spark_hdfs.py)
 	@PAIMON_TEST_STORE=s3 $(PYTEST) -q -n 2 -m "not spark and not interop and not long" $(STORE_TESTS)
 	@PAIMON_TEST_STORE=azure $(PYTEST) -q -n 2 -m "not spark and not interop and not long" $(STORE_TESTS)

@@ -1,12 +1,10 @@
 """Formats of data files.
 
 The file name extension selects the reader, because option ``file.format`` may change over the life of a table.
-No other module knows all formats.
+Parquet is the core's own, plugins have the others.
 """
 
 from __future__ import annotations
-
-from typing import TYPE_CHECKING
 
 from lsm.formats.open_data_file import OpenDataFile
 from lsm.parquet.expected_footer import ExpectedFooter
@@ -14,21 +12,14 @@ from lsm.parquet.reader import ParquetDataFile
 from manifest.io.errors import UnsupportedTable
 from manifest.io.file_cache import FileCache
 from manifest.io.file_io import FileIO
-from paimon_base.lazy import LazyModule
+from paimon_base.plugins import has_plugin, plugin
 
-if TYPE_CHECKING:
-    from pyspark_paimon.plugins.file_formats.avro import reader as avro
-    from pyspark_paimon.plugins.file_formats.orc import reader as orc
-else:  # most tables have Parquet files alone
-    avro = LazyModule("pyspark_paimon.plugins.file_formats.avro.reader")
-    orc = LazyModule("pyspark_paimon.plugins.file_formats.orc.reader")
-
-_FORMATS = frozenset({"parquet", "orc", "avro"})
+PARQUET = "parquet"
 
 
 def check_format(path: str) -> None:
     """Raise ``UnsupportedTable`` for an unsupported file format."""
-    if _extension(path) not in _FORMATS:
+    if _extension(path) != PARQUET and not has_plugin("file-format", _extension(path)):
         raise UnsupportedTable(f"{path}: data file format '{_extension(path)}' is not supported")
 
 
@@ -48,12 +39,10 @@ def open_data_file(file_io: FileIO, path: str, expected: ExpectedFooter | None =
         UnsupportedTable: The file format is not supported.
     """
     check_format(path)
-    match _extension(path):
-        case "orc":
-            return orc.OrcDataFile(file_io, path, expected, files)
-        case "avro":
-            return avro.AvroDataFile(file_io, path, expected, files)
-    return ParquetDataFile(file_io, path, expected, files)
+    if _extension(path) == PARQUET:
+        return ParquetDataFile(file_io, path, expected, files)
+    opened: OpenDataFile = plugin("file-format", _extension(path)).open_file(file_io, path, expected, files)
+    return opened
 
 
 def _extension(path: str) -> str:

@@ -17,9 +17,32 @@ from paimon_base.public import public
 
 _HOME = "pyspark_paimon.plugins"
 _PLUGINS: dict[str, dict[str, str]] = {
+    "after-commit": {"iceberg": "iceberg.publish:publish_or_log"},
+    "catalog": {
+        "hive": "catalogs.hive.catalog:HiveCatalog",
+        "jdbc": "catalogs.jdbc.catalog:JdbcCatalog",
+        "rest": "catalogs.rest.catalog:RestCatalog",
+    },
     "command": {"pyspark-paimon": "cli:main"},
-    "file-format": {"orc": "file_formats.orc", "avro": "file_formats.avro"},
-    "session": {"sql": "sql.run:sql"},
+    "file-format": {"avro": "file_formats.avro.format", "orc": "file_formats.orc.format"},
+    "location": {"rest": "catalogs.rest.backend:open_location"},
+    "orphans": {"iceberg": "iceberg.orphans"},
+    "page": {
+        "cards": "page.html.card",
+        "notebook": "page.html.ipython",
+        "plan": "page.report.page:render_scan_plan",
+        "report": "page.report.page:render_page",
+        "server": "page.ui.server",
+        "table": "page.notebook:table_card",
+        "tree": "page.tree.assemble:tree_report",
+    },
+    "request": {
+        "check": "fsck.operation:Fsck",
+        "remove-snapshots-before-gap": "fsck.repair_operation:RepairEarliestSnapshot",
+        "repair": "fsck.repair_operation:repair_table",
+    },
+    "scheme": {"hdfs": "hdfs.file_io:HdfsFileIO"},
+    "statement": {"sql": "sql.run:sql"},
 }
 """Modules or their attributes, by kind and name. What each kind must offer stands in ``pyspark_paimon/plugins/__init__.py``."""
 

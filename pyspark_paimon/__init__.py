@@ -12,12 +12,14 @@
 from __future__ import annotations
 
 from importlib import import_module
+from types import ModuleType
 from typing import TYPE_CHECKING
 
 from paimon_base.siblings import check_siblings
 
 check_siblings(__file__)
 
+from paimon_base.plugins import plugin  # noqa: E402  # ours, now that nothing shadows us
 from paimon_base.process import gc_paused  # noqa: E402  # ours, now that nothing shadows us
 from pyspark_paimon._version import __version__  # noqa: E402  # as above
 
@@ -164,8 +166,7 @@ _NAMES_BY_MODULE = {
         "UnsafeFileIO",
         "UnsupportedTable",
     ),
-    "pyspark_paimon.plugins.catalogs.rest.client": ("CatalogUnavailable", "NotAuthorized", "NotOffered", "NotPermitted"),
-    "pyspark_paimon.plugins.page.html.ipython": ("load_ipython_extension", "unload_ipython_extension"),
+    "manifest.io.catalog_errors": ("CatalogUnavailable", "NotAuthorized", "NotOffered", "NotPermitted"),
     "pyspark_paimon.request.backend": ("OrphanFile",),
     "pyspark_paimon.request.counters": ("CompactCounters", "ScanCounters", "WriteCounters"),
     "pyspark_paimon.request.results": (
@@ -193,14 +194,10 @@ _NAMES_BY_MODULE = {
     "pyspark_paimon.spark.client.session": ("spark_session", "warm"),
     "pyspark_paimon.spark.install": ("InstallResult", "install"),
     "pyspark_paimon.spark.wire.errors": ("InstallRefused", "RemoteError", "SessionLost", "SourceMissing", "SparkUnavailable"),
-    "pyspark_paimon.plugins.sql.run": ("sql",),
     "pyspark_paimon.stream.follow": ("StreamBatch",),
     "pyspark_paimon.table.catalog": ("Catalog",),
     "pyspark_paimon.table.catalog_base": ("AnyCatalog", "DatabaseExists", "DatabaseNotFound"),
-    "pyspark_paimon.plugins.catalogs.hive.catalog": ("HiveCatalog",),
-    "pyspark_paimon.plugins.catalogs.jdbc.catalog": ("JdbcCatalog",),
     "pyspark_paimon.table.merge": ("Merge",),
-    "pyspark_paimon.plugins.catalogs.rest.catalog": ("RestCatalog",),
     "pyspark_paimon.table.scan": ("Scan",),
     "pyspark_paimon.table.table": ("Table",),
     "pyspark_paimon.table.reader": ("TableReader",),
@@ -209,6 +206,15 @@ _NAMES_BY_MODULE = {
     "pyspark_paimon.views.explain": ("Explanation",),
 }
 """Public names by the module that defines them."""
+_PLUGIN_OF = {
+    "HiveCatalog": ("catalog", "hive"),
+    "JdbcCatalog": ("catalog", "jdbc"),
+    "RestCatalog": ("catalog", "rest"),
+    "load_ipython_extension": ("page", "notebook"),
+    "sql": ("statement", "sql"),
+    "unload_ipython_extension": ("page", "notebook"),
+}
+"""Kind and name of the plugins that have public names."""
 _MODULE_OF = {name: module for module, names in _NAMES_BY_MODULE.items() for name in names}
 
 
@@ -218,6 +224,9 @@ def __getattr__(name: str) -> object:
     if name in _MODULE_OF:
         with gc_paused():  # see LazyModule
             return getattr(import_module(_MODULE_OF[name]), name)
+    if name in _PLUGIN_OF:
+        found = plugin(*_PLUGIN_OF[name])
+        return getattr(found, name) if isinstance(found, ModuleType) else found
     if name == "DefaultSource":  # Spark looks for this name.
         return import_module("pyspark_paimon.spark.source").PaimonDataSource
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

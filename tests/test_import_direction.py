@@ -21,46 +21,47 @@ from tests.source_tree import MODULES, ROOMS, ROOT, SHORT, source
 
 FLOORS = {
     "sparkexpr": (". errors", "values", "variant", "expression"),
-    "paimon_base": (". public process redaction siblings texts", "errors lazy log", "hidden_nulls memory_size", "thresholds"),
+    "paimon_base": (". public process redaction siblings texts", "errors lazy log", "hidden_nulls memory_size plugins", "thresholds"),
     "fileindex": ("keys rowset", "predicate .", "format", "build query", "verify"),
     "manifest": (
         "io .",
         "avro snapshot types",
         "options row",
         "schema stats storage",
-        "entry rest",
-        "hive jdbc store",
-        "iceberg",
+        "entry",
+        "store",
         "expire lost_snapshots",
-        "commit fsck",
+        "commit",
     ),
     "lsm": (
         "deletion_vectors keys levels .",
         "arrow bucket schema",
         "merge parquet python_values scan",
         "formats parquet/write",
-        "avro orc",
         "data_file_format",
         "data_files read",
         "file_index incremental write_buffer",
-        "aggregate compaction cross_partition fsck",
+        "aggregate compaction cross_partition",
         "write",
         "commit",
     ),
     "pyspark_paimon": (
         "_version typing",
-        "filter frames html scheduling",
+        "filter frames scheduling",
         "request",
         "jobs views",
-        "operations spark/wire tree",
+        "operations spark/wire",
         "spark/client",
-        "local report",
+        "local",
         "system",
         "spark/driver stream",
         "spark/read table",
-        "ui",
-        "cli example pandas spark/write",
-        "spark statements",
+        "example pandas spark/write",
+        "spark",
+        "plugins plugins/catalogs plugins/cli plugins/file_formats plugins/hdfs plugins/iceberg plugins/page/html plugins/sql",
+        "plugins/catalogs/hive plugins/catalogs/jdbc plugins/catalogs/rest plugins/file_formats/avro plugins/file_formats/orc plugins/fsck plugins/page/tree",
+        "plugins/page plugins/page/report",
+        "plugins/page/ui",
         ".",
         "__main__ demo",
     ),
@@ -140,6 +141,25 @@ def test_no_modules_import_each_other_in_a_circle(edges: dict[str, set[str]]) ->
             break
         left = {name: targets for name, targets in left.items() if name not in free}
     assert not left, "these modules wait for each other"
+
+
+PLUGINS = "pyspark_paimon.plugins"
+
+
+def test_plugins_are_imported_by_nothing_outside_of_them(edges: dict[str, set[str]]) -> None:
+    """They are found by name. The package's face names the types of public classes, for type checkers only."""
+    plugin_of = {name: name.split(".")[2] for name in PATHS if name.startswith(f"{PLUGINS}.")}
+    inwards = {
+        (name, target) for name, targets in edges.items() for target in targets if plugin_of.get(target) not in {None, plugin_of.get(name)}
+    }
+    assert {name for name, _ in inwards} == {"pyspark_paimon"}
+    checked = [
+        node
+        for node in ast.walk(ast.parse(source(PATHS["pyspark_paimon"])))
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
+    ]
+    typed = {node.module for block in checked for node in ast.walk(block) if isinstance(node, ast.ImportFrom)}
+    assert {target for _, target in inwards} <= typed
 
 
 def test_the_floors_name_every_folder_once() -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import uuid
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -29,18 +29,11 @@ from manifest.row.binary_row import encode_row
 from manifest.stats.collector import StatsCollector
 from manifest.store import FileStore
 from manifest.types.data_type import DataField
-from paimon_base.lazy import LazyModule, cached_property
+from paimon_base.lazy import cached_property
 from paimon_base.log import logger_of
+from paimon_base.plugins import plugin
 from paimon_base.thresholds import thresholds
 from sparkexpr.values.plain_value import from_scalar
-
-if TYPE_CHECKING:
-    from pyspark_paimon.plugins.file_formats.avro import writer as avro
-    from pyspark_paimon.plugins.file_formats.orc import writer as orc
-else:
-    avro = LazyModule("pyspark_paimon.plugins.file_formats.avro.writer")
-    orc = LazyModule("pyspark_paimon.plugins.file_formats.orc.writer")
-
 
 INDEX_SUFFIX = ".index"
 _LOG = logger_of(__name__)
@@ -402,12 +395,11 @@ def file_encoder(
     """
     compression = options.compression_at(level)
     block = options.file_block_size
-    match options.format_at(level):
-        case "orc":
-            stripe = min(block or thresholds.orc_stripe_bytes, max(target, 1))
-            return orc.OrcFileWriter(file_io, path, fields, schema, compression=compression, stripe_bytes=stripe)
-        case "avro":
-            return avro.AvroFileWriter(file_io, path, fields, schema, compression=compression, level=options.zstd_level)
+    if (file_format := options.format_at(level)) != PARQUET:
+        encoder: FileEncoder = plugin("file-format", file_format).create_file(
+            file_io, path, fields, schema, options, compression=compression, target=target
+        )
+        return encoder
     parquet, most = options.parquet, thresholds.group_bytes
     return ParquetFileWriter(
         file_io,

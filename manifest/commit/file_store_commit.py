@@ -58,13 +58,12 @@ from manifest.store import FileStore
 from paimon_base.errors import InvalidArgument, PaimonError
 from paimon_base.lazy import LazyModule
 from paimon_base.log import logger_of
+from paimon_base.plugins import plugin
 
 if TYPE_CHECKING:
     from manifest.expire import history_change, snapshots
-    from pyspark_paimon.plugins.iceberg import publish as iceberg
 else:
     history_change = LazyModule("manifest.expire.history_change")
-    iceberg = LazyModule("pyspark_paimon.plugins.iceberg.publish")
     snapshots = LazyModule("manifest.expire.snapshots")
 
 _LOG = logger_of(__name__)
@@ -539,7 +538,7 @@ class FileStoreCommit:
         """
         if newest is not None and self.store.writes_iceberg:
             self._write_latest_hint()  # the publication looks for the newest snapshot
-            iceberg.publish_or_log(self.store, anew=anew)
+            plugin("after-commit", "iceberg")(self.store, anew=anew)
 
     def _write_latest_hint(self) -> None:
         """Write the LATEST hint for the snapshot of this call."""

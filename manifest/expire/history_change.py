@@ -16,7 +16,6 @@ import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from manifest.expire.delete_files import Removed, remove_unreachable
 from manifest.expire.tag_lock import lock_tags
@@ -29,13 +28,8 @@ from manifest.snapshot.pending_history import UNREADABLE, PendingHistory
 from manifest.snapshot.snapshot import BATCH_IDENTIFIER, FIRST_REPLACED, CommitKind, Snapshot, Tag
 from manifest.store import FileStore
 from paimon_base.errors import CorruptFile
-from paimon_base.lazy import LazyModule
 from paimon_base.log import logger_of
-
-if TYPE_CHECKING:
-    from pyspark_paimon.plugins.iceberg import publish as iceberg
-else:
-    iceberg = LazyModule("pyspark_paimon.plugins.iceberg.publish")
+from paimon_base.plugins import plugin
 
 _LOG = logger_of(__name__)
 
@@ -55,7 +49,7 @@ class Forgotten:
         Readers of Iceberg see the remaining state before.
         """
         if store.writes_iceberg:
-            iceberg.publish_or_log(store)
+            plugin("after-commit", "iceberg")(store)
         known = {self.target.id, *(snapshot.id for snapshot in self.snapshots)}
         after_unknown = [snapshot for snapshot in self.snapshots if snapshot.id - 1 not in known]
         data, manifests = remove_unreachable(store, [*self.tags.values(), *after_unknown], [*self.snapshots, *self.changelogs])

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from manifest.entry.columns import EntryColumns
 from manifest.entry.data_file import FileKind
@@ -22,13 +21,8 @@ from manifest.snapshot.manager import SnapshotManager
 from manifest.snapshot.snapshot import Snapshot, Tag
 from manifest.store import EVERYTHING, FileStore, table_around
 from paimon_base.errors import CorruptFile
-from paimon_base.lazy import LazyModule
 from paimon_base.log import logger_of
-
-if TYPE_CHECKING:
-    from pyspark_paimon.plugins.iceberg import orphans as iceberg
-else:
-    iceberg = LazyModule("pyspark_paimon.plugins.iceberg.orphans")
+from paimon_base.plugins import plugin
 
 _LOG = logger_of(__name__)
 
@@ -59,6 +53,7 @@ def list_orphans(store: FileStore, older_than_ms: int) -> list[Orphan]:
     listed = [*_metadata_files(store), *_bucket_files(store)]
     used: dict[str, Callable[[str], bool]] = {}
     if store.writes_iceberg:
+        iceberg = plugin("orphans", "iceberg")
         directory, of_iceberg = iceberg.list_files(store)
         listed += [(directory, status) for status in of_iceberg]
         used[directory] = iceberg.needed_names(store).__contains__

@@ -15,6 +15,7 @@ from manifest.storage.schemes import StoreFamily, object_place, scheme_of
 from manifest.storage.session_options import session_options
 from manifest.storage.storage_options import StorageOptions
 from paimon_base.errors import InvalidArgument
+from paimon_base.plugins import plugin
 
 
 def file_io_for(
@@ -53,9 +54,7 @@ def file_io_for(
     if given is not None:
         return guard_file_io(given), place.uri
     if place.family is StoreFamily.HDFS:
-        from pyspark_paimon.plugins.hdfs.file_io import HdfsFileIO  # noqa: PLC0415  # most processes use a disk
-
-        return guard_file_io(HdfsFileIO(options)), place.uri
-    from manifest.storage.object_store import ObjectStoreFileIO  # noqa: PLC0415  # as above
+        return guard_file_io(plugin("scheme", "hdfs")(options)), place.uri
+    from manifest.storage.object_store import ObjectStoreFileIO  # noqa: PLC0415  # most processes use a disk
 
     return guard_file_io(ObjectStoreFileIO(options)), place.uri

@@ -1,5 +1,5 @@
 """Code that both executors share.
 
 Counts, publishing, checks, incremental scans and progress.
-Public: ``counting``, ``fsck``, ``progress``.
+Public: ``counting``, ``progress``.
 """

@@ -6,17 +6,16 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from manifest.storage.schemes import scheme_of
+from manifest.storage.schemes import FAMILIES, scheme_of
+from paimon_base.plugins import has_plugin, plugin
 from pyspark_paimon.local.backend import LocalBackend
 from pyspark_paimon.request.backend import Progress
-
-_CATALOG_SCHEME = "rest"
-"""``pyspark_paimon.plugins.catalogs.rest.location.SCHEME``, which most processes do not load."""
 
 
 def is_catalog_location(location: str | os.PathLike[str]) -> bool:
     """Return whether a catalog has to be asked for the table's path."""
-    return scheme_of(os.fspath(location)) == _CATALOG_SCHEME
+    scheme = scheme_of(os.fspath(location))
+    return scheme is not None and scheme != "file" and scheme not in FAMILIES and has_plugin("location", scheme)
 
 
 def open_backend(
@@ -28,9 +27,6 @@ def open_backend(
     """
     if not is_catalog_location(location):
         return LocalBackend(location, progress=progress, storage_options=storage_options)
-    from pyspark_paimon.plugins.catalogs.rest.backend import ServerBackend, raise_table_errors  # noqa: PLC0415  # as above
-    from pyspark_paimon.plugins.catalogs.rest.location import TableLocation  # noqa: PLC0415  # loads HTTP
-
-    named = TableLocation.parse(os.fspath(location))
-    with raise_table_errors():
-        return ServerBackend.open(named.api(), named, progress=progress)
+    text = os.fspath(location)
+    opened: LocalBackend = plugin("location", str(scheme_of(text)))(text, progress=progress)
+    return opened

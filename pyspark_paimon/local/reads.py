@@ -14,6 +14,7 @@ from manifest.entry.cache import EntryCache
 from manifest.schema.table_schema import TableSchema
 from manifest.store import FileStore
 from paimon_base.lazy import LazyModule
+from paimon_base.plugins import plugin
 from paimon_base.thresholds import thresholds
 from pyspark_paimon.local.read_errors import explain_read_errors, explained
 from pyspark_paimon.request.backend import Progress, ScanRequest
@@ -58,10 +59,11 @@ class LocalReads:
 
     def tree(self, request: ScanRequest) -> TreeReport:
         """Describe the tree, its history and the filter's effect."""
-        from pyspark_paimon.plugins.page.tree.assemble import tree_report  # noqa: PLC0415  # only reports need it
-
         store = self._readable(request)
-        return tree_report(store, request, request.find_snapshot(store.snapshots), self._plan(store, request), self._threads)
+        report: TreeReport = plugin("page", "tree")(
+            store, request, request.find_snapshot(store.snapshots), self._plan(store, request), self._threads
+        )
+        return report
 
     def read(
         self, request: ScanRequest, *, keeps_all: bool = False, tally: ScanTally | None = None, stage: str = "scan"

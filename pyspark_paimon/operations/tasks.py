@@ -3,19 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from manifest.entry.index_manifest import HASH
-from paimon_base.lazy import LazyModule
 from pyspark_paimon.jobs.task_operation import TaskOperation
 from pyspark_paimon.request.operation import OpenTable, Question, parse_request
-from pyspark_paimon.request.fsck_problem import Origin
 from pyspark_paimon.request.tasks import TaskPlan
-
-if TYPE_CHECKING:
-    from pyspark_paimon.plugins.fsck import walk
-else:  # a client of a server asks these questions and needs no storage engine
-    walk = LazyModule("pyspark_paimon.plugins.fsck.walk")
 
 
 class PlanTasks(Question[TaskPlan]):
@@ -40,13 +33,3 @@ class CountDynamicBuckets(Question[int]):
         store = table.store()
         entries = store.index_entries(store.snapshots.get(self.snapshot_id))
         return max(Counter(entry.partition for entry in entries if entry.index_type == HASH).values(), default=0)
-
-
-class FindExpired(Question[list[bool]]):
-    """Whether each state has expired since a check read it."""
-
-    origins: tuple[Origin, ...]
-
-    def answer(self, table: OpenTable) -> list[bool]:
-        """Look each state up."""
-        return walk.gone(table.store(), self.origins)

@@ -3,12 +3,14 @@
 What the core asks of each kind of plugin (``paimon_base/plugins.py`` has their names):
 
 - ``command``: ``main(arguments)`` runs the command line.
-- ``session``: ``sql(spark, text, args, catalog)`` runs a statement that Spark does not pass to data sources.
-- ``catalog``: a class; ``Catalog.create`` calls it with the options. The location of its tables is the scheme of the same name.
+- ``statement``: ``sql(spark, text, args, catalog)`` runs a statement that Spark does not pass to data sources.
+- ``catalog``: called by ``Catalog.create`` with the options, returns the catalog.
+- ``location``: called with the location of a table that is no path (``rest://...``), returns its backend.
 - ``file-format``: a module with ``open_file`` and ``create_file``, as the core's own for Parquet.
 - ``scheme``: a class of file systems, called with ``StorageOptions``.
-- ``metadata``: a module with ``publish_or_log`` after a commit, and ``list_files`` and ``needed_names`` for the removal of orphans.
-- ``operation``: an operation of ``Table``.
+- ``after-commit``: called with the store after each commit of a table that asks for it. It never raises.
+- ``orphans``: a module whose ``list_files`` and ``needed_names`` tell the removal of orphans which files are the plugin's.
+- ``request``: an operation or a question of ``Table``, or a function that runs some.
 - ``page``: what a notebook or a browser shows.
 
 Public: none.

@@ -7,6 +7,7 @@ from typing import Annotated, TypeAlias
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from manifest.snapshot.commit_info import check_properties
+from paimon_base.plugins import plugin
 
 CommitId: TypeAlias = Annotated[str, Field(pattern=r"^[A-Za-z0-9_.#-]{1,200}$")]
 """Name of a commit. It becomes part of file names, so a server rejects other forms."""
@@ -23,9 +24,9 @@ class Message(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     def _repr_html_(self) -> str:
-        from pyspark_paimon.plugins.page.html.card import card_of, or_error  # noqa: PLC0415  # few results are shown as HTML
-
-        return or_error(type(self).__name__, lambda: card_of(self))
+        cards = plugin("page", "cards")
+        text: str = cards.or_error(type(self).__name__, lambda: cards.card_of(self))
+        return text
 
 
 class Result(Message):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar
@@ -16,6 +16,8 @@ from pyspark_paimon.request.message import Message
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from pyspark.sql.datasource import DataSourceReader
+    from pyspark.sql.types import StructType
 
     from lsm.aggregate.summary import RowSummary
     from lsm.read.metrics import ReadReport
@@ -31,7 +33,9 @@ if TYPE_CHECKING:
 A = TypeVar("A")
 _R = TypeVar("_R", bound="Request[Any]")
 _PACKAGE = "pyspark_paimon."
-_TEXT = re.compile(r'\{"name": "((?:operations|request|spark\.wire)\.[a-z_]+)\.([A-Z][A-Za-z]+)", "arguments": (\{.*\})\}', re.DOTALL)
+_TEXT = re.compile(
+    r'\{"name": "((?:operations|request|spark\.wire|plugins\.[a-z_]+)\.[a-z_]+)\.([A-Z][A-Za-z]+)", "arguments": (\{.*\})\}', re.DOTALL
+)
 _LONGEST = 1 << 26
 """Maximum length of a text: fits a filter of a million values or the rows of an update, but not a table."""
 
@@ -193,6 +197,24 @@ class Question(Request[A], Generic[A]):
     @abstractmethod
     def answer(self, table: OpenTable) -> A:
         """Return the answer."""
+
+
+class SharedQuestion(Question[A], Generic[A]):
+    """A question about many files.
+
+    A process answers it with ``answer``. On Spark tasks answer parts of it, and the client combines them.
+    """
+
+    stage: ClassVar[str]
+    """Name of the progress."""
+
+    @abstractmethod
+    def reader(self, path: str, schema: StructType) -> DataSourceReader:
+        """Return a reader of Spark. Each of its tasks returns one row with a part of the answer as JSON."""
+
+    @abstractmethod
+    def combine(self, parts: Iterable[str], ask: Callable[[Question[Any]], Any]) -> A:
+        """Return the answer. ``ask`` asks the driver more."""
 
 
 def parse_request(text: str, base: type[_R], option: str) -> _R:

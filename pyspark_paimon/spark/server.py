@@ -34,10 +34,8 @@ def schema(options: MutableMapping[str, str]) -> StructType:
             from pyspark_paimon.spark.warm import warm_schema  # noqa: PLC0415  # see test_imports
 
             return warm_schema()
-        if rpc.FSCK in options:
-            from pyspark_paimon.plugins.fsck.spark_reader import fsck_schema  # noqa: PLC0415  # only a check needs it
-
-            return fsck_schema()
+        if rpc.SHARED in options:
+            return rpc.parts_schema()
         if rpc.HASHES in options:
             from pyspark_paimon.spark.read.hash_index_reader import hash_schema  # noqa: PLC0415  # only writes to dynamic buckets need it
 

@@ -7,6 +7,7 @@ from difflib import get_close_matches
 from typing import Any, Self, cast
 
 from paimon_base.errors import InvalidArgument
+from paimon_base.plugins import has_plugin, plugin
 from paimon_base.public import public
 from pyspark_paimon.table.catalog_base import AnyCatalog
 from pyspark_paimon.table.directory_catalog import DirectoryCatalog
@@ -38,14 +39,8 @@ class Catalog(DirectoryCatalog):
 
     def __new__(cls, warehouse: object = None, options: object = None) -> Self:
         """Return a catalog of the class that the option ``metastore`` names."""
-        if isinstance(options, Mapping) and options.get("metastore") == "jdbc":
-            from pyspark_paimon.plugins.catalogs.jdbc.catalog import JdbcCatalog  # noqa: PLC0415  # loads what file-system catalogs do not need
-
-            return cast("Self", JdbcCatalog(cast("str", warehouse), options))  # the same methods
-        if isinstance(options, Mapping) and options.get("metastore") == "hive":
-            from pyspark_paimon.plugins.catalogs.hive.catalog import HiveCatalog  # noqa: PLC0415  # as above
-
-            return cast("Self", HiveCatalog(cast("str", warehouse), options))  # the same methods
+        if isinstance(options, Mapping) and options.get("metastore") in _KINDS.keys() - {"filesystem"}:
+            return cast("Self", plugin("catalog", str(options["metastore"]))(warehouse, options))  # the same methods
         return super().__new__(cls)
 
     @classmethod
@@ -69,9 +64,9 @@ class Catalog(DirectoryCatalog):
         remaining = dict(options)
         metastore = remaining.get("metastore", "filesystem")
         if metastore not in _KINDS:
-            from pyspark_paimon.plugins.catalogs.rest.catalog import RestCatalog  # noqa: PLC0415  # loads HTTP, which file-system catalogs do not need
-
-            return RestCatalog(remaining)
+            kind = metastore if has_plugin("catalog", str(metastore)) else "rest"  # whose options say what is not supported
+            opened: AnyCatalog = plugin("catalog", kind)(remaining)
+            return opened
         if metastore == "filesystem":
             remaining.pop("metastore", None)
         if "warehouse" not in remaining:

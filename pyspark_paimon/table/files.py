@@ -10,6 +10,7 @@ from fileindex.predicate.tree import TRUE
 from manifest.io.paths import MAIN_BRANCH, split_branch
 from paimon_base.errors import InvalidArgument
 from paimon_base.lazy import LazyModule
+from paimon_base.plugins import plugin
 from pyspark_paimon.request.backend import DeleteRequest
 from pyspark_paimon.request.partition_spec import partition_filter
 from pyspark_paimon.request.validate import check_options, commit_identity
@@ -18,14 +19,13 @@ from pyspark_paimon.table.role import TableRole
 from pyspark_paimon.typing import Filter
 
 if TYPE_CHECKING:
-    from pyspark_paimon.operations import copy_files, purge
-    from pyspark_paimon.plugins.fsck import repair_operation as repair
+    from pyspark_paimon.operations import copy_files, missing_files, purge
     from pyspark_paimon.request.executor import Backend
     from pyspark_paimon.request.state_results import CopyResult, MissingFilesResult, PurgeResult, TableChangeResult
 else:
     copy_files = LazyModule("pyspark_paimon.operations.copy_files")
+    missing_files = LazyModule("pyspark_paimon.operations.missing_files")
     purge = LazyModule("pyspark_paimon.operations.purge")
-    repair = LazyModule("pyspark_paimon.plugins.fsck.repair_operation")
 
 
 class TableFiles(TableRole):
@@ -130,7 +130,7 @@ class TableFiles(TableRole):
         >>> table.remove_unexisting_files().rows, table.count()
         (3, 0)
         """
-        return self._backend.run(repair.RemoveUnexistingFiles(commit_id=commit_identity(None), dry_run=dry_run))
+        return self._backend.run(missing_files.RemoveUnexistingFiles(commit_id=commit_identity(None), dry_run=dry_run))
 
     def repair_earliest_snapshot(self, snapshot: int, *, dry_run: bool = False) -> TableChangeResult:
         """Make the first snapshot behind a gap the oldest one.
@@ -154,4 +154,6 @@ class TableFiles(TableRole):
         >>> table.repair_earliest_snapshot(3).snapshots, table.snapshots()["snapshot_id"].to_pylist()
         (1, [3])
         """
-        return self._backend.run(repair.RepairEarliestSnapshot(snapshot_id=snapshot, dry_run=dry_run))
+        repair = plugin("request", "remove-snapshots-before-gap")(snapshot_id=snapshot, dry_run=dry_run)
+        result: TableChangeResult = self._backend.run(repair)
+        return result

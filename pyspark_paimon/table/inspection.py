@@ -10,6 +10,7 @@ import pyarrow as pa
 from manifest.schema.option_effects import effect_in
 from paimon_base.errors import CorruptFile, InvalidArgument
 from paimon_base.lazy import LazyModule
+from paimon_base.plugins import plugin
 from pyspark_paimon.filter.parse import bind_filter
 from pyspark_paimon.request.backend import IndexView, TravelRequest
 from pyspark_paimon.request.fsck_depth import Depth
@@ -311,21 +312,21 @@ class TableInspection(TableRole):
             raise InvalidArgument("fsck without repair changes nothing: dry_run can only be used with repair=True")
         if depth not in tuple(Depth) or limit < 0:
             raise InvalidArgument(f"fsck: depth must be one of {', '.join(Depth)}, not {depth!r}, and limit 0 or more, not {limit!r}")
-        from pyspark_paimon.plugins.fsck.operation import Fsck  # noqa: PLC0415  # as above
         from pyspark_paimon.request.fsck_problem import Problem, ProblemKind  # noqa: PLC0415  # see test_imports
         from pyspark_paimon.request.state_results import FsckResult  # noqa: PLC0415  # as above
 
-        check = Fsck(depth=Depth(depth), limit=limit)
+        result: FsckResult
+        check = plugin("request", "check")(depth=Depth(depth), limit=limit)
         if not repair:
             try:
-                return self._backend.ask(check)
+                result = self._backend.ask(check)
             except CorruptFile as error:
                 # The table cannot be opened: its newest schema or the marker of a rollback is damaged.
                 problem = Problem(kind=ProblemKind.SNAPSHOT, path=error.path, message=error.reason)
                 return FsckResult(depth=check.depth, problems=(problem,), problem_count=1)
-        from pyspark_paimon.plugins.fsck.repair_operation import repair_table  # noqa: PLC0415  # loads the code that changes tables
-
-        return repair_table(self._backend, check, cutoff_of(None), dry_run=dry_run)
+            return result
+        result = plugin("request", "repair")(self._backend, check, cutoff_of(None), dry_run=dry_run)
+        return result
 
     def tags(self) -> pa.Table:
         """Return one row for each tag, ordered by name.

@@ -9,6 +9,7 @@ from fileindex.predicate.tree import Predicate
 from manifest.options.core_options import option_texts
 from paimon_base.errors import InvalidArgument, UnknownColumn
 from paimon_base.lazy import LazyModule
+from paimon_base.plugins import plugin
 from pyspark_paimon.filter.parse import bind_filter
 from pyspark_paimon.jobs.incremental import MODES, Point, change_columns, exact_mode, range_of
 from pyspark_paimon.request.backend import IncrementalModeName, IncrementalRange, ScanRequest, TravelRequest
@@ -312,10 +313,8 @@ class TableReading(TableRole, Readable):
         return self.scan()
 
     def _repr_html_(self) -> str:
-        from pyspark_paimon.plugins.page.html.card import or_error  # noqa: PLC0415  # needed in notebooks only
-        from pyspark_paimon.plugins.page.notebook import table_card  # noqa: PLC0415  # as above
-
-        return or_error(self.path, lambda: table_card(self._backend))
+        text: str = plugin("page", "cards").or_error(self.path, lambda: plugin("page", "table")(self._backend))
+        return text
 
     def _changes(
         self,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from manifest.io.storage_errors import storage_errors
 from paimon_base.errors import InvalidArgument
+from paimon_base.plugins import plugin
 from pyspark_paimon.filter.parse import bind_filter
 from pyspark_paimon.request.backend import ScanRequest
 from pyspark_paimon.request.state import Start
@@ -98,11 +99,9 @@ class TableReporting(TableRole):
         >>> "1 of 1 files" in page.read_text()
         True
         """
-        from pyspark_paimon.plugins.page.report.page import render_page  # noqa: PLC0415  # see test_imports
-
         if "\0" in os.fspath(file):
             raise InvalidArgument(f"report: {os.fspath(file)!r} is not a valid file name")
-        text = render_page(self.tree(filter, snapshot=snapshot, tag=tag, timestamp=timestamp))
+        text: str = plugin("page", "report")(self.tree(filter, snapshot=snapshot, tag=tag, timestamp=timestamp))
         target = Path(file).expanduser().resolve()
         with storage_errors(str(target)):
             target.parent.mkdir(parents=True, exist_ok=True)

@@ -14,6 +14,7 @@ from manifest.schema.table_schema import TableSchema
 from manifest.types.data_type import arrow_schema
 from paimon_base.errors import InvalidArgument, UnknownColumn
 from paimon_base.lazy import LazyModule
+from paimon_base.plugins import plugin
 from paimon_base.public import public
 from pyspark_paimon.filter.parse import bind_filter
 from pyspark_paimon.jobs.incremental import change_columns, scan_fields
@@ -299,8 +300,8 @@ class Scan(CheckedMethods, Readable):
         >>> len(cities().scan("id = 1").plan().splits), len(cities().scan("id = 99").plan().splits)
         (1, 0)
         """
-        from pyspark_paimon.plugins.page.report.page import PlanPicture  # noqa: PLC0415  # see test_imports
-        from pyspark_paimon.request.scan_questions import PlanScan  # noqa: PLC0415  # as above
+        from pyspark_paimon.request.scan_questions import PlanScan  # noqa: PLC0415  # see test_imports
+        from pyspark_paimon.views.plan_picture import PlanPicture  # noqa: PLC0415  # as above
 
         plan = self._backend.ask(PlanScan(request=self._request))
         return PlanPicture(plan.snapshot_id, plan.splits, plan.report, self.table_schema)
@@ -406,10 +407,9 @@ class Scan(CheckedMethods, Readable):
         return self
 
     def _repr_html_(self) -> str:
-        from pyspark_paimon.plugins.page.html.card import Grid, card, or_error  # noqa: PLC0415  # needed in notebooks only
-
-        columns = [(field.name, field.type) for field in self.schema]
-        return or_error("Scan", lambda: card(repr(self), grids=[Grid.of(("column", "type"), columns)]))
+        cards, columns = plugin("page", "cards"), [(field.name, field.type) for field in self.schema]
+        text: str = cards.or_error("Scan", lambda: cards.card(repr(self), grids=[cards.Grid.of(("column", "type"), columns)]))
+        return text
 
     def __repr__(self) -> str:
         parts = [self._backend.path, f"snapshot={self.snapshot_id}"]

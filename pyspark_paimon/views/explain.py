@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from fileindex.query.metrics import IndexUse
 from lsm.read.metrics import ReadReport
+from paimon_base.plugins import plugin
 from paimon_base.public import public
 from paimon_base.texts import count_text, size_text
-from pyspark_paimon.plugins.page.html.card import Grid, card
 from pyspark_paimon.request.results import FunnelStage
 
 if TYPE_CHECKING:
@@ -65,7 +65,10 @@ class Explanation:
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        return card(self.title, [("summary", self.summary)], [Grid.of(_HEADER, [_cells(stage) for stage in self.stages])])
+        cards = plugin("page", "cards")
+        grid = cards.Grid.of(_HEADER, [_cells(stage) for stage in self.stages])
+        text: str = cards.card(self.title, [("summary", self.summary)], [grid])
+        return text
 
 
 def funnel_stage(stage: Any) -> FunnelStage:

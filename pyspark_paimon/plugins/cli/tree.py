@@ -4,19 +4,13 @@ from __future__ import annotations
 
 import webbrowser
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from paimon_base.lazy import LazyModule
+from paimon_base.plugins import plugin
 from pyspark_paimon.plugins.cli.output import print_json, print_line
 from pyspark_paimon.plugins.cli.target import TableOption, on_table
-
-if TYPE_CHECKING:
-    from pyspark_paimon.plugins.page.ui import server as servers
-else:  # help needs none of them
-    servers = LazyModule("pyspark_paimon.plugins.page.ui.server")
-
 
 TreeFilter = Annotated[str | None, typer.Option("--filter", "-f", help="SQL as after WHERE: show which files it keeps.")]
 TreeSnapshotOption = Annotated[int | None, typer.Option("--snapshot", help="Snapshot to show; the newest by default.")]
@@ -53,7 +47,7 @@ def serve_tree(
 
     Filters are planned while they are typed. Ctrl-C stops the server.
     """
-    with servers.TreeServer(target.open(), port=port) as server:
+    with plugin("page", "server").TreeServer(target.open(), port=port) as server:
         hint = "The page can be seen on this machine only, and only with this address. Ctrl-C stops the server."
         target.report({"url": server.url}, f"{server.url}\n{hint}")
         if browse:

@@ -1,4 +1,4 @@
-"""Metadata part of a table check, over every state.
+"""Check of a table's metadata and files, and the repair of what it finds.
 
-Yields each data file once, for ``pyspark_paimon.plugins.fsck.files``. Public: ``walk``, ``repair``, ``Problem`` (problem).
+Public: ``Fsck`` (operation), ``repair_table`` (repair_operation), ``walk`` (walk), ``FileCheck`` (check_file).
 """

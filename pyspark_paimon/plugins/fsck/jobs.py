@@ -16,8 +16,8 @@ from manifest.io.threads import map_in_threads
 from manifest.store import FileStore
 from paimon_base.thresholds import thresholds
 from pyspark_paimon.jobs.progress import Steps
+from pyspark_paimon.plugins.fsck.check_file import FileCheck
 from pyspark_paimon.plugins.fsck.check_keys import check_key_partitions
-from pyspark_paimon.plugins.fsck.files.check_file import FileCheck
 from pyspark_paimon.plugins.fsck.unit import Unit
 from pyspark_paimon.plugins.fsck.walk import count_orphans, gone, walk
 from pyspark_paimon.request.backend import Progress
@@ -25,7 +25,6 @@ from pyspark_paimon.request.fsck_depth import Depth
 from pyspark_paimon.request.fsck_problem import Findings, Origin
 from pyspark_paimon.request.state_results import FsckResult
 
-STAGE = "fsck"
 _FINDINGS = TypeAdapter(Findings)
 _EXPIRY_SECONDS = 1.0
 _EXPIRY_TRIES = 3
@@ -40,7 +39,7 @@ def check_table(store: FileStore, depth: Depth, *, limit: int, threads: int, pro
     started_ms = int(time.time() * 1000)
     found = Findings(limit)
     check = FileCheck(store, depth)
-    steps = Steps(progress, STAGE, None, "files")
+    steps = Steps(progress, "fsck", None, "files")
     for some in _batches(walk(store, found)):
         for one in map_in_threads(partial(_check_files, check, limit, steps), some, threads):
             found.merge(one)

@@ -20,16 +20,14 @@ from manifest.io.threads import map_in_threads
 from paimon_base.thresholds import thresholds
 from pyspark_paimon.frames.spark_types import arrow_for_spark
 from pyspark_paimon.local.open_backend import open_backend
+from pyspark_paimon.plugins.fsck.check_file import FileCheck
 from pyspark_paimon.plugins.fsck.check_keys import check_key_partitions
-from pyspark_paimon.plugins.fsck.files.check_file import FileCheck
 from pyspark_paimon.plugins.fsck.jobs import findings_from_json, findings_to_json
-from pyspark_paimon.plugins.fsck.operation import Fsck
 from pyspark_paimon.plugins.fsck.unit import Unit
 from pyspark_paimon.plugins.fsck.walk import count_orphans, walk
 from pyspark_paimon.request.fsck_depth import Depth
 from pyspark_paimon.request.fsck_problem import Findings
 from pyspark_paimon.scheduling.task_packing import assign_by_size
-from pyspark_paimon.spark.wire import rpc
 from pyspark_paimon.spark.wire.errors import attach_error_notes
 
 _LEAST_TASKS = 8
@@ -56,22 +54,22 @@ class FsckReader(ds.DataSourceReader):  # type: ignore[misc]  # as above
     Returns a row of JSON for each task.
     """
 
-    def __init__(self, path: str, request: str, schema: st.StructType) -> None:
+    def __init__(self, path: str, depth: Depth, limit: int, schema: st.StructType) -> None:
         self.path = path
-        self.request = request
+        self.depth = depth
+        self.limit = limit
         self.schema = schema
 
     def partitions(self) -> list[ds.InputPartition]:
         """Check metadata and return the partitions of the files."""
         with attach_error_notes():
-            request = Fsck.model_validate_json(self.request)
             started_ms = int(time.time() * 1000)
             store = open_backend(self.path).without_cache()
-            found = Findings(request.limit)
+            found = Findings(self.limit)
             units = list(walk(store, found))
-            if request.depth is not Depth.QUICK and not found.total:
+            if self.depth is not Depth.QUICK and not found.total:
                 count_orphans(store, started_ms, found)
-            shares = divide_units(units, request.depth)
+            shares = divide_units(units, self.depth)
             texts = [_UNITS.dump_json(share).decode() for share in shares] or ["[]"]
             first, *rest = texts
             return [FsckPartition(first, findings_to_json(found)), *(FsckPartition(text) for text in rest)]
@@ -81,13 +79,12 @@ class FsckReader(ds.DataSourceReader):  # type: ignore[misc]  # as above
         if not isinstance(partition, FsckPartition):
             return
         with attach_error_notes():
-            request = Fsck.model_validate_json(self.request)
-            found = Findings(request.limit) if partition.found is None else findings_from_json(partition.found)
+            found = Findings(self.limit) if partition.found is None else findings_from_json(partition.found)
             store = open_backend(self.path).without_cache()
-            check = FileCheck(store, request.depth)
-            if partition.found is not None and request.depth is Depth.DEEP:
+            files = FileCheck(store, self.depth)
+            if partition.found is not None and self.depth is Depth.DEEP:
                 check_key_partitions(store, found)
-            for findings in map_in_threads(partial(check.check, limit=request.limit), _UNITS.validate_json(partition.units), 1):
+            for findings in map_in_threads(partial(files.check, limit=self.limit), _UNITS.validate_json(partition.units), 1):
                 found.merge(findings)
             yield pa.record_batch([pa.array([findings_to_json(found)])], schema=arrow_for_spark(self.schema))
 
@@ -100,8 +97,3 @@ def divide_units(units: Sequence[Unit], depth: Depth) -> list[list[Unit]]:
     for unit, task in zip(units, assign_by_size(sizes, tasks), strict=True):
         shares[task].append(unit)
     return [share for share in shares if share]
-
-
-def fsck_schema() -> st.StructType:
-    """Return the Spark schema of ``FsckReader``."""
-    return st.StructType([st.StructField(rpc.ANSWER, st.StringType(), nullable=False)])

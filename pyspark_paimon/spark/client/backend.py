@@ -28,9 +28,7 @@ from paimon_base.thresholds import thresholds
 from pyspark_paimon.jobs.task_operation import TaskOperation
 from pyspark_paimon.operations.change_files import ChangeFiles
 from pyspark_paimon.operations.change_rows import DeleteRows, MergeRows, UpdateRows, WriteRows
-from pyspark_paimon.operations.tasks import CountDynamicBuckets, FindExpired, PlanTasks
-from pyspark_paimon.plugins.fsck.jobs import STAGE, findings_from_json, result_of, without_expired
-from pyspark_paimon.plugins.fsck.operation import Fsck
+from pyspark_paimon.operations.tasks import CountDynamicBuckets, PlanTasks
 from pyspark_paimon.request.assignments import Assignments, is_spark_column, refuse_delete
 from pyspark_paimon.request.backend import (
     ArrowRows,
@@ -40,11 +38,9 @@ from pyspark_paimon.request.backend import (
     TravelRequest,
     WriteRequest,
 )
-from pyspark_paimon.request.fsck_problem import Findings
 from pyspark_paimon.request.merge import check_merge
 from pyspark_paimon.request.results import MergeResult, Outcome, WriteResult
 from pyspark_paimon.request.state import Pin, SchemaOf
-from pyspark_paimon.request.state_results import FsckResult
 from pyspark_paimon.request.tasks import TaskRun
 from pyspark_paimon.spark.client.ownership import Target
 from pyspark_paimon.spark.client.scan_backend import SparkScans
@@ -56,7 +52,7 @@ from pyspark_paimon.spark.wire.names import UNIQUE_NAME
 
 if TYPE_CHECKING:
     from manifest.snapshot.snapshot import Snapshot
-    from pyspark_paimon.request.operation import Operation, Question, Request
+    from pyspark_paimon.request.operation import Operation, Question, Request, SharedQuestion
 
 FORMAT_NAME = UNIQUE_NAME
 """Format name that receives every request; see ``names``."""
@@ -327,24 +323,16 @@ class SparkBackend(SparkScans):
     def ask(self, question: Question[A]) -> A:
         """Return the answer to a question.
 
-        Spark tasks answer ``Fsck``, which reads files. The driver answers all others.
+        Spark tasks answer a shared question. The driver answers all others.
         """
         any_question: Question[Any] = question
-        return cast("A", self._check(any_question) if isinstance(any_question, Fsck) else self._ask(any_question))
+        return cast("A", self._share(any_question) if isinstance(any_question, SharedQuestion) else self._ask(any_question))
 
-    def _check(self, check: Fsck) -> FsckResult:
-        """Check metadata on the driver and files in tasks.
-
-        Tasks are balanced by bytes.
-        """
-        started = time.perf_counter()
-        found = Findings(check.limit)
-        options = {"path": self._path, rpc.FSCK: check.model_dump_json()}
-        with raise_typed_errors(), self._reporting(STAGE):
-            for row in self._spark.read.format(FORMAT_NAME).options(**options).load().collect():
-                found.merge(findings_from_json(row[rpc.ANSWER]))
-        found = without_expired(found, lambda origins: self.ask(FindExpired(origins=tuple(origins))))
-        return result_of(found, check.depth, started)
+    def _share(self, question: SharedQuestion[A]) -> A:
+        options = {"path": self._path, rpc.SHARED: question.to_text()}
+        with raise_typed_errors(), self._reporting(question.stage):
+            parts = self._spark.read.format(FORMAT_NAME).options(**options).load().collect()
+        return question.combine((part[rpc.ANSWER] for part in parts), self.ask)
 
     def _after_error(self, error: Exception, question: Request[A | None], identity: str | None = None) -> A | None:
         """Return the answer to a question after an error.

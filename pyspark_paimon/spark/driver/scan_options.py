@@ -78,8 +78,8 @@ def scan_schema(options: MutableMapping[str, str]) -> StructType:
 
 def _schema_of_form(form: str) -> StructType:
     """Return the schema of a scan with another output than rows."""
+    if form != "blobs":
+        return rpc.parts_schema()
     from pyspark.sql import types as st  # noqa: PLC0415  # Spark is imported when it is used
 
-    if form == "blobs":
-        return st.StructType([st.StructField(BLOB, st.BinaryType(), nullable=False)])
-    return st.StructType([st.StructField(rpc.ANSWER, st.StringType(), nullable=False)])
+    return st.StructType([st.StructField(BLOB, st.BinaryType(), nullable=False)])

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain
+from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import datasource as ds
@@ -20,6 +21,7 @@ from lsm.read.metrics import ReadReport
 from paimon_base.thresholds import thresholds
 from pyspark_paimon.frames.spark_types import arrow_for_spark, cast_for_spark
 from pyspark_paimon.request.backend import ScanRequest
+from pyspark_paimon.request.operation import SharedQuestion, parse_request
 from pyspark_paimon.request.plan_json import report_to_json, summaries_to_json
 from pyspark_paimon.scheduling.task_packing import pack_tasks
 from pyspark_paimon.spark.driver.catalog_tables import explain_stale_columns
@@ -28,7 +30,7 @@ from pyspark_paimon.spark.driver.scan_options import scan_request
 from pyspark_paimon.spark.read.threads import use_task_cpus
 from pyspark_paimon.spark.wire.arrow_stream import encode_rows
 from pyspark_paimon.spark.wire.errors import attach_error_notes
-from pyspark_paimon.spark.wire.rpc import FORM, FSCK, HASHES, SCAN, form_of, parse_hash_scan
+from pyspark_paimon.spark.wire.rpc import FORM, HASHES, SCAN, SHARED, form_of, parse_hash_scan
 from pyspark_paimon.spark.wire.session_settings import refuse_task_settings
 from pyspark_paimon.system.opened import local_backend
 
@@ -133,10 +135,9 @@ def reader_for(options: Mapping[str, str], schema: StructType) -> ds.DataSourceR
     It has a pinned snapshot and the columns of ``schema``.
     """
     with attach_error_notes():
-        if FSCK in options:
-            from pyspark_paimon.plugins.fsck.spark_reader import FsckReader  # noqa: PLC0415  # see test_imports
-
-            return FsckReader(table_path(options), options[FSCK], schema)
+        if SHARED in options:
+            shared: SharedQuestion[Any] = parse_request(options[SHARED], SharedQuestion, SHARED)  # type: ignore[type-abstract]  # only a base
+            return shared.reader(table_path(options), schema)
         if HASHES in options:
             from pyspark_paimon.spark.read.hash_index_reader import HashReader  # noqa: PLC0415  # see test_imports
 

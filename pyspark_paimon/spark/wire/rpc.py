@@ -34,8 +34,8 @@ FORM = "paimon.form"
 or ``summaries`` (aggregates of columns as JSON, one per split)."""
 WRITE = "paimon.write"
 HASHES = "paimon.hashes"
-FSCK = "paimon.fsck"
-"""Option of a read that checks the table: the arguments of ``Fsck``."""
+SHARED = "paimon.shared"
+"""Option of a read whose tasks answer parts of a question: the wire text of a ``SharedQuestion``."""
 TASK_COLUMNS = ("partition", "bucket", "size", "file")
 """Columns of the rows of a ``TasksJob``: the fields of ``Task``."""
 HASH_COLUMN, BUCKET_COLUMN, PARTITION_COLUMN = "__paimon_hash", "__paimon_home", "__paimon_home_part"
@@ -184,6 +184,13 @@ def answer_schema(answer: str) -> StructType:
     from pyspark.sql.types import StringType, StructField, StructType  # noqa: PLC0415  # Spark is imported when it is used
 
     return StructType([StructField(ANSWER, StringType(), nullable=True, metadata={ANSWER: answer})])
+
+
+def parts_schema() -> StructType:
+    """Return the schema of rows that have JSON."""
+    from pyspark.sql.types import StringType, StructField, StructType  # noqa: PLC0415  # as above
+
+    return StructType([StructField(ANSWER, StringType(), nullable=False)])
 
 
 def answer_of(schema: StructType) -> str:

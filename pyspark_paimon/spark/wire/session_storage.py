@@ -86,9 +86,6 @@ def send_catalog(spark: Any, key: str, options: Mapping[str, str]) -> None:
     Raises:
         InvalidArgument: The session is no Spark Connect session, or an option names a file or a role of this machine.
     """
-    from pyspark_paimon.plugins.catalogs.rest.options import RestOptions  # noqa: PLC0415  # every process of a server imports this module
-
-    RestOptions.of(options).for_session()
     if not is_connect(spark):
         raise InvalidArgument(
             "tables of a REST catalog need a Spark Connect session, because a classic session has no place for the token; "

@@ -161,7 +161,7 @@ def test_a_table_of_every_type_with_extreme_values_is_clean(create) -> None:
 def test_order_is_seen_across_batches() -> None:
     from manifest.stats.column_stats import PartitionType
     from manifest.types.data_type import DataType
-    from pyspark_paimon.plugins.fsck.files.data_file import KeyOrder
+    from pyspark_paimon.plugins.fsck.data_file import KeyOrder
     from sparkexpr.values.column_type import Kind
 
     def seen(*batches: list[str | None]) -> tuple[int | None, int | None]:

@@ -91,6 +91,7 @@ class ServerBackend(LocalBackend):
         """Send the catalog's options to the session's server; return the text by which it opens the table."""
         from pyspark_paimon.spark.wire.session_storage import send_catalog  # noqa: PLC0415  # only sessions need it
 
+        self._api.options.for_session()
         send_catalog(spark, self._location.catalog, self._api.options.given)
         return self._location.text
 
@@ -171,3 +172,10 @@ def raise_table_errors() -> Iterator[None]:
                 raise InvalidArgument(str(error)) from error
     except ResourceTaken as error:
         raise (InvalidSchema if error.kind == "COLUMN" else InvalidArgument)(str(error)) from error
+
+
+def open_location(location: str, *, progress: Progress | None = None) -> ServerBackend:
+    """Return the backend of a table by its location ``rest://...``."""
+    named = TableLocation.parse(location)
+    with raise_table_errors():
+        return ServerBackend.open(named.api(), named, progress=progress)

@@ -16,8 +16,8 @@ from manifest.entry.index_manifest import IndexManifestEntry
 from manifest.store import FileStore
 from paimon_base.errors import CorruptFile
 from paimon_base.thresholds import thresholds
-from pyspark_paimon.plugins.fsck.files.data_file import CheckedDataFile
-from pyspark_paimon.plugins.fsck.files.indexes import check_index_file
+from pyspark_paimon.plugins.fsck.data_file import CheckedDataFile
+from pyspark_paimon.plugins.fsck.indexes import check_index_file
 from pyspark_paimon.plugins.fsck.unit import DataUnit, Unit, is_whole
 from pyspark_paimon.plugins.fsck.walk import branch_store
 from pyspark_paimon.request.fsck_depth import Depth

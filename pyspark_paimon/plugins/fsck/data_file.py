@@ -38,7 +38,7 @@ from manifest.store import FileStore
 from manifest.types.data_type import DataType
 from paimon_base.errors import CorruptFile
 from paimon_base.lazy import cached_property
-from pyspark_paimon.plugins.fsck.files.indexes import CheckedFileIndexes
+from pyspark_paimon.plugins.fsck.indexes import CheckedFileIndexes
 from pyspark_paimon.plugins.fsck.manifests import covers
 from pyspark_paimon.plugins.fsck.unit import DataUnit, place_of
 from pyspark_paimon.request.fsck_depth import Depth

@@ -1,4 +1,0 @@
-"""Table check of data files, against metadata, statistics and indexes.
-
-Public: ``check_file``.
-"""
