@@ -20,7 +20,8 @@ from paimon_base.siblings import check_siblings
 check_siblings(__file__)
 
 from paimon_base.plugins import plugin  # noqa: E402  # ours, now that nothing shadows us
-from paimon_base.process import gc_paused  # noqa: E402  # ours, now that nothing shadows us
+from paimon_base.process import gc_paused  # noqa: E402  # as above
+from paimon_base.public import public  # noqa: E402  # as above
 from pyspark_paimon._version import __version__  # noqa: E402  # as above
 
 if TYPE_CHECKING:
@@ -70,6 +71,7 @@ if TYPE_CHECKING:
         UnsupportedOption,
         UnsupportedType,
     )
+    from paimon_base.plugins import PluginFailed
     from pyspark_paimon.plugins.catalogs.hive.catalog import HiveCatalog
     from pyspark_paimon.plugins.catalogs.jdbc.catalog import JdbcCatalog
     from pyspark_paimon.plugins.catalogs.rest.catalog import RestCatalog
@@ -129,6 +131,7 @@ _NAMES_BY_MODULE = {
         "UnsupportedOption",
         "UnsupportedType",
     ),
+    "paimon_base.plugins": ("PluginFailed",),
     "sparkexpr.values.time_zone": ("time_zone",),
     "sparkexpr.variant.values": ("Variant",),
     "manifest.io.errors": (
@@ -223,7 +226,8 @@ def __getattr__(name: str) -> object:
     # Importing the package costs next to nothing, and never imports Spark. A value is not kept here, or doctest would run its examples twice.
     if name in _MODULE_OF:
         with gc_paused():  # see LazyModule
-            return getattr(import_module(_MODULE_OF[name]), name)
+            found = getattr(import_module(_MODULE_OF[name]), name)
+        return public(found) if _MODULE_OF[name].startswith("sparkexpr.") else found  # which knows nothing of this package
     if name in _PLUGIN_OF:
         found = plugin(*_PLUGIN_OF[name])
         return getattr(found, name) if isinstance(found, ModuleType) else found
@@ -293,6 +297,7 @@ __all__ = [
     "PaimonError",
     "PathNotAllowed",
     "PathNotOwned",
+    "PluginFailed",
     "ProgressEvent",
     "PurgeResult",
     "RemoteError",

@@ -299,6 +299,7 @@ _SOURCE_VALUES = st.fixed_dictionaries(
 )
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=200)
 @given(data=st.data(), values=st.lists(st.none() | _SOURCE_VALUES, min_size=1, max_size=6))
 def test_refused_rows_are_those_that_are_refused_alone(data, values):

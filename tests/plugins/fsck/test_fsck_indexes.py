@@ -21,7 +21,7 @@ from manifest.io.paths import FileNames
 from pyspark_paimon import Table
 from pyspark_paimon.plugins.fsck.states import LEFT_BEHIND
 from pyspark_paimon.request.fsck_problem import ProblemKind as K
-from tests.pyspark_paimon.fsck_kit import Case, Damage, Surgeon, check, cut, flip, gone, named
+from tests.damaged_tables import Case, Damage, Surgeon, check, cut, flip, gone, named
 
 Edit = Callable[[pa.Table], pa.Table]
 

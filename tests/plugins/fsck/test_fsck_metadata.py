@@ -14,7 +14,7 @@ from manifest.row.binary_row import encode_row
 from manifest.stats.column_stats import SimpleStats
 from pyspark_paimon.request.fsck_problem import ProblemKind as K
 from tests.build import keyed
-from tests.pyspark_paimon.fsck_kit import Case, Damage, Surgeon, check, cut, flip, gone
+from tests.damaged_tables import Case, Damage, Surgeon, check, cut, flip, gone
 
 
 def _text(*parts: str, text: str) -> Damage:

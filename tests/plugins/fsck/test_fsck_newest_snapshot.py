@@ -10,7 +10,7 @@ import pytest
 from paimon_base.errors import CorruptFile
 from pyspark_paimon import Table
 from tests.build import keyed
-from tests.pyspark_paimon.fsck_kit import Surgeon
+from tests.damaged_tables import Surgeon
 
 pytestmark = pytest.mark.local_files
 DAMAGES: dict[str, Callable[[Path], object]] = {

@@ -15,10 +15,10 @@ from paimon_base.errors import InvalidArgument
 from pyspark_paimon import Table
 from pyspark_paimon.request.fsck_problem import RepairKind as R
 from pyspark_paimon.request.state_results import FsckResult
+from tests.damaged_tables import Case, Copies, Surgeon, gone
 from tests.plugins.fsck.test_fsck_indexes import DAMAGES as OF_INDEXES
 from tests.plugins.fsck.test_fsck_metadata import DAMAGES as OF_METADATA
 from tests.plugins.fsck.test_fsck_rows import DAMAGES as OF_ROWS
-from tests.pyspark_paimon.fsck_kit import Case, Copies, Surgeon, gone
 
 DAMAGES: dict[str, Case] = {**OF_METADATA, **OF_ROWS, **OF_INDEXES}
 MENDED = {

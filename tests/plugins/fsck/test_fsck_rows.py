@@ -18,7 +18,7 @@ from paimon_base.errors import CorruptFile
 from pyspark_paimon import Table
 from pyspark_paimon.request.fsck_problem import ProblemKind as K
 from tests.damage import damaged, footer_span
-from tests.pyspark_paimon.fsck_kit import Case, Damage, Surgeon, check, cut, flip
+from tests.damaged_tables import Case, Damage, Surgeon, check, cut, flip
 
 Edit = Callable[[pa.Table], pa.Table]
 

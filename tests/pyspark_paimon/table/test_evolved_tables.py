@@ -18,9 +18,9 @@ from manifest.io.checksum import CHECKSUM_MEMBER
 from manifest.io.errors import InvalidSchema, UnsupportedTable
 from pyspark_paimon import CorruptFile, FilterFailed, Table, UnsupportedOption, UnsupportedType
 from tests.build import tuples
+from tests.damaged_tables import Surgeon
 from tests.examples import some
 from tests.interop.evolved_tables import HOME, TABLES
-from tests.pyspark_paimon.fsck_kit import Surgeon
 
 
 def lines(rows):

@@ -246,6 +246,7 @@ def erases(engine: str, names: set[str]) -> bool:
 ROADS = ("dicts", "arrow", "writer", "two rows of a key")
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data(), engine=st.sampled_from(sorted(ENGINES)), missing=st.sampled_from(["refuse", "keep"]))
 def test_no_engine_and_no_road_clears_a_column_that_a_row_lacks(data, engine, missing, tmp_path_factory):

@@ -18,7 +18,7 @@ from paimon_base.thresholds import Thresholds, use_thresholds
 from pyspark_paimon import Holder, InvalidArgument, Table
 from pyspark_paimon.operations import purge
 from tests.build import ids
-from tests.pyspark_paimon.fsck_kit import Surgeon
+from tests.damaged_tables import Surgeon
 from tests.tiny import tiny_options
 
 PLAIN = {"file.compression": "none", "manifest.compression": "null", "parquet.enable.dictionary": "false"}

@@ -13,7 +13,7 @@ from lsm.deletion_vectors.writer import DeletionVectorWriter
 from manifest.entry.index_manifest import DELETION_VECTORS, IndexManifestEntry
 from manifest.io.paths import FileNames
 from pyspark_paimon import Table
-from tests.pyspark_paimon.fsck_kit import Surgeon
+from tests.damaged_tables import Surgeon
 
 pytestmark = pytest.mark.local_files
 _ROWS = 20
