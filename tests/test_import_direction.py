@@ -172,8 +172,8 @@ def test_a_folder_says_what_it_contains(facts: dict[str, Facts]) -> None:
     for folder in FOLDERS:
         doc = facts[".".join(folder.parts)].doc
         assert doc, folder
-        if len(folder.parts) > 1:
-            inside = [path for path in MODULES if path.parent == folder]
+        inside = [path for path in MODULES if path.parent == folder]
+        if len(folder.parts) > 1 and len(inside) > 1:
             stems = {path.stem for path in inside if path.name != "__init__.py"}
             code = "\n".join(map(source, inside))
             public = re.findall(r"``(\w+)``", doc.rpartition("Public:")[2])

@@ -12,6 +12,4 @@ What the core asks of each kind of plugin (``paimon_base/plugins.py`` has their 
 - ``orphans``: a module whose ``list_files`` and ``needed_names`` tell the removal of orphans which files are the plugin's.
 - ``request``: an operation or a question of ``Table``, or a function that runs some.
 - ``page``: what a notebook or a browser shows.
-
-Public: none.
 """
