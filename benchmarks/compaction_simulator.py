@@ -23,7 +23,7 @@ import numpy.typing as npt
 
 from benchmarks.figures import Figures, store
 from benchmarks.line_charts import Chart, svg
-from lsm.compaction.task import CompactTaskResult, MergeTreeCompactTask, Rewrite
+from lsm.compaction.rewriter import CompactTaskResult, MergeTreeCompactTask, Rewrite
 from lsm.levels.sorted_runs import Levels
 from lsm.levels.universal import UniversalCompaction, drops_deletes, trivial_move
 from manifest.entry.data_file import DataFileMeta

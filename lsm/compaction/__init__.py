@@ -1,5 +1,5 @@
 """Compaction of one bucket.
 
 Covers rewrites and moves of the picked files, changelogs, deletion vectors and clustering.
-Public: ``MergeTreeCompactManager`` (manager), ``MergeTreeCompactTask`` (task).
+Public: ``MergeTreeCompactManager``, ``MergeTreeCompactTask`` (compactor, rewriter).
 """

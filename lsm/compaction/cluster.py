@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from lsm.compaction.task import CompactTaskResult
+from lsm.compaction.rewriter import CompactTaskResult
 from lsm.data_files.rolling import row_writer
 from lsm.data_files.spill import SpillSpace
 from lsm.data_files.writer import FileTarget

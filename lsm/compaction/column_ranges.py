@@ -10,8 +10,8 @@ from dataclasses import replace
 from typing import Any
 
 from fileindex.predicate.tree import TRUE
+from lsm.compaction.rewriter import CompactTaskResult
 from lsm.compaction.small_files import SmallFilePolicy
-from lsm.compaction.task import CompactTaskResult
 from lsm.data_files.rolling import discard_files, whole_file_writer
 from lsm.data_files.writer import FileTarget
 from lsm.merge.alignment import table_of_rows

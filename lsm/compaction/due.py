@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from lsm.compaction.manager import CompactionPolicy
+from lsm.compaction.policy import CompactionPolicy
 from lsm.levels.universal import UniversalCompaction
 from manifest.entry.columns import EntryColumns
 from manifest.schema.table_schema import BucketMode

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from lsm.compaction.changelog import CompactionChangelog
-from lsm.compaction.task import MergeTreeRewriter, Rewrite, by_age, observe_rounds
+from lsm.compaction.rewriter import MergeTreeRewriter, Rewrite, by_age, observe_rounds
 from lsm.keys.sort import Sorted
 from lsm.levels.sorted_runs import Section, SortedRun
 from lsm.merge.function import MergeFunction, without_level

@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from fileindex.rowset.roaring import bitmap_to_rows
 from lsm.compaction.record_expiry import RecordExpiry
-from lsm.compaction.task import ChangeObserver, MergeTreeRewriter, Rewrite, by_age, observe_rounds
+from lsm.compaction.rewriter import ChangeObserver, MergeTreeRewriter, Rewrite, by_age, observe_rounds
 from lsm.deletion_vectors.maintainer import BucketVectors
 from lsm.deletion_vectors.reader import dead_rows
 from lsm.keys.encoding import one_array

@@ -9,7 +9,7 @@ from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from lsm.compaction.task import CompactTaskResult
+from lsm.compaction.rewriter import CompactTaskResult
 from lsm.data_files.rolling import discard_files, row_writer
 from lsm.data_files.writer import FileTarget
 from lsm.deletion_vectors.maintainer import BucketVectors

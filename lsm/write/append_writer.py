@@ -7,11 +7,12 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from lsm.compaction.cluster import BucketCluster, Clustering, IncrementalClustering
-from lsm.compaction.manager import CompactIncrement
+from lsm.compaction.compactor import CompactIncrement
+from lsm.compaction.rewriter import CompactTaskResult
 from lsm.compaction.small_files import SmallFilePolicy, join_files, join_small_files
-from lsm.compaction.task import CompactTaskResult
 from lsm.data_files.rolling import RollingFileWriter, discard_files, row_writer
-from lsm.write.bucket_writer import BucketContext, WriteMetrics
+from lsm.data_files.write_metrics import WriteMetrics
+from lsm.write.bucket_writer import BucketContext
 from lsm.write_buffer.source import BufferedRows, Source
 from manifest.commit.message import CommitMessage
 from manifest.entry.data_file import DataFileMeta, FileSource

@@ -10,10 +10,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from lsm.compaction.changelog import ChangelogWriter, CompactionChangelog
+from lsm.compaction.compactor import CompactIncrement, MergeTreeCompactManager
 from lsm.compaction.delete_retention import DeleteRetention
-from lsm.compaction.manager import CompactIncrement, CompactionPolicy, MergeTreeCompactManager
+from lsm.compaction.policy import CompactionPolicy
 from lsm.compaction.record_expiry import RecordExpiry
-from lsm.compaction.task import MergeTreeRewriter, Rewriter
+from lsm.compaction.rewriter import MergeTreeRewriter, Rewriter
 from lsm.keys.sort import SortKey
 from lsm.levels.sorted_runs import key_decoder
 from lsm.merge.function import MergeFunction

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 from lsm.data_files.spill import SpillSpace
+from lsm.data_files.write_metrics import WriteMetrics
 from lsm.data_files.writer import FileTarget
 from lsm.write_buffer.source import BufferedRows, Source
 from manifest.commit.message import CommitMessage
@@ -134,26 +135,6 @@ class BucketContext:
                 self.vectors.reset(marks)
             return describe_error(error)
         return None
-
-
-@dataclass(slots=True)
-class WriteMetrics:
-    """Counters of a write.
-
-    ``spilled_bytes`` are bytes on local disk.
-    """
-
-    rows: int = 0
-    files: int = 0
-    bytes_written: int = 0
-    bytes_read: int = 0
-    spilled_bytes: int = 0
-    compactions: int = 0
-
-    def add(self, other: WriteMetrics) -> None:
-        """Add the counters of ``other``."""
-        for name in self.__slots__:
-            setattr(self, name, getattr(self, name) + getattr(other, name))
 
 
 class BucketWriter(Protocol):

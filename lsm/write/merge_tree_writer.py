@@ -7,10 +7,11 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from lsm.data_files.rolling import discard_files, key_value_writer
+from lsm.data_files.write_metrics import WriteMetrics
 from lsm.keys.sort import SortKey
 from lsm.merge.function import merge_function_for
 from lsm.merge.keep_all import KeepAll, fold_key_aligned
-from lsm.write.bucket_writer import BucketContext, WriteMetrics
+from lsm.write.bucket_writer import BucketContext
 from lsm.write_buffer.sort_buffer import SortBuffer
 from lsm.write_buffer.source import BufferedRows, Source
 from manifest.commit.message import CommitMessage
@@ -21,7 +22,7 @@ from sparkexpr.values.arrays import Int64s
 
 if TYPE_CHECKING:
     from lsm.compaction import changelog
-    from lsm.compaction.task import CompactTaskResult
+    from lsm.compaction.rewriter import CompactTaskResult
     from lsm.write import bucket_compaction
 else:
     changelog = LazyModule("lsm.compaction.changelog")

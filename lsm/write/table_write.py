@@ -21,6 +21,7 @@ import pyarrow.compute as pc
 from lsm.arrow.row_kind import ROW_KINDS, retracts
 from lsm.bucket.router import BucketRows
 from lsm.data_files.spill import SpillDirectory, SpillSpace
+from lsm.data_files.write_metrics import WriteMetrics
 from lsm.data_files.writer import data_file_names
 from lsm.keys.encoding import one_array
 from lsm.keys.sort import DELETE, UPDATE_BEFORE
@@ -29,7 +30,7 @@ from lsm.schema.conform_input import conform
 from lsm.schema.pieces import in_pieces
 from lsm.write.base_files import ExistingFiles
 from lsm.write.bucket_assignment import AssignmentContext, bucket_assignment
-from lsm.write.bucket_writer import BucketContext, BucketWriter, WriteJob, WriteMetrics
+from lsm.write.bucket_writer import BucketContext, BucketWriter, WriteJob
 from lsm.write.merge_tree_writer import MergeTreeWriter
 from lsm.write.unordered_values import UnorderedValues
 from lsm.write_buffer.source import Source, concat_kinds

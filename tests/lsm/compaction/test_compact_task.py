@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from lsm.compaction.manager import CompactIncrement, CompactionPolicy, MergeTreeCompactManager
-from lsm.compaction.task import CompactTaskResult, Rewrite
+from lsm.compaction.compactor import CompactIncrement, MergeTreeCompactManager
+from lsm.compaction.policy import CompactionPolicy
+from lsm.compaction.rewriter import CompactTaskResult, Rewrite
 from lsm.levels.sorted_runs import LevelRun, key_decoder
 from lsm.levels.universal import CompactUnit, UniversalCompaction
 from manifest.entry.data_file import DataFileMeta

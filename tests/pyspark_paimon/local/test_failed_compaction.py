@@ -8,9 +8,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from lsm.compaction import small_files, task
+from lsm.compaction import rewriter, small_files
 from lsm.compaction.changelog import ChangelogWriter
-from lsm.compaction.manager import MergeTreeCompactManager
+from lsm.compaction.compactor import MergeTreeCompactManager
 from lsm.data_files.rolling import RollingFileWriter
 from manifest.io.errors import EncodeFailed, OutOfMemory, UnmergeableRows
 from manifest.store import FileStore
@@ -44,7 +44,7 @@ def failing_reads(patch: pytest.MonkeyPatch, error: Exception) -> None:
         raise error
         yield
 
-    for module in (task, small_files):
+    for module in (rewriter, small_files):
         patch.setattr(module, "file_rows", reading)
 
 
@@ -64,7 +64,7 @@ def failing_encoder(patch: pytest.MonkeyPatch, error: Exception) -> None:
 
         return writer
 
-    patch.setattr(task, "key_value_writer", made(task.key_value_writer))
+    patch.setattr(rewriter, "key_value_writer", made(rewriter.key_value_writer))
     patch.setattr(small_files, "row_writer", made(small_files.row_writer))
 
 

@@ -5,22 +5,13 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
-from lsm.compaction.task import CompactTaskResult, MergeTreeCompactTask, Rewriter
+from lsm.compaction.policy import CompactionPolicy, CompactStrategy
+from lsm.compaction.rewriter import CompactTaskResult, MergeTreeCompactTask, Rewriter
 from lsm.levels.sorted_runs import KeyOf, LevelRun, Levels
-from lsm.levels.universal import (
-    CompactUnit,
-    EarlyFullCompaction,
-    ForceUpLevel0,
-    OffPeakHours,
-    UniversalCompaction,
-    drops_deletes,
-    pick_full,
-    trivial_move,
-)
+from lsm.levels.universal import CompactUnit, drops_deletes, pick_full, trivial_move
 from manifest.entry.data_file import DataFileMeta, wall_clock_millis
-from manifest.schema.table_kind import TableKind
 from paimon_base.log import logger_of
 
 if TYPE_CHECKING:
@@ -30,43 +21,6 @@ if TYPE_CHECKING:
 
 _LOG = logger_of(__name__)
 MillisClock = Callable[[], int]
-CompactStrategy: TypeAlias = UniversalCompaction | ForceUpLevel0
-
-
-@dataclass(frozen=True, slots=True)
-class CompactionPolicy:
-    """Compaction options of a table."""
-
-    strategy: CompactStrategy
-    number_of_levels: int
-    min_file_size: int
-    force_rewrite: bool = False
-
-    @classmethod
-    def of(cls, kind: TableKind) -> CompactionPolicy:
-        """Return the policy of a primary-key table."""
-        options = kind.options
-        early = EarlyFullCompaction(
-            options.compaction_optimization_interval,
-            options.compaction_total_size_threshold,
-            options.compaction_incremental_size_threshold,
-        )
-        universal = UniversalCompaction(
-            options.compaction_max_size_amplification_percent,
-            options.compaction_size_ratio,
-            options.num_sorted_run_compaction_trigger,
-            None if early == EarlyFullCompaction() else early,
-            OffPeakHours(options.compaction_offpeak_start_hour, options.compaction_offpeak_end_hour, options.compaction_offpeak_ratio),
-        )
-        forced = options.needs_lookup or options.compaction_force_up_level_0
-        trigger = options.num_sorted_run_compaction_trigger
-        interval = max(trigger, options.lookup_compact_max_interval or 2 * trigger) if options.lookup_compact == "gentle" else None
-        return cls(
-            ForceUpLevel0(universal, interval if options.needs_lookup else None) if forced else universal,
-            options.max_level + 1,
-            int(kind.target_file_size * options.compaction_small_file_ratio),
-            options.compaction_force_rewrite_all_files,
-        )
 
 
 class MergeTreeCompactManager:
