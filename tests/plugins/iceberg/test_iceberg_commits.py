@@ -22,7 +22,7 @@ from manifest.expire.orphans import remove_orphans
 from manifest.io.failpoints import ICEBERG_POINTS
 from manifest.store import FileStore
 from pyspark_paimon import Table, UnsupportedOption, UnsupportedTable
-from pyspark_paimon.plugins.fsck.repair_operation import RemoveUnexistingFiles
+from pyspark_paimon.operations.missing_files import RemoveUnexistingFiles
 from pyspark_paimon.plugins.iceberg import publish as publication
 from tests.iceberg_files import check_files, latest_metadata, live_paths, manifests, versions
 from tests.pyspark_paimon.table_worker import finish, start

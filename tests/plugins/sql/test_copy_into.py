@@ -15,11 +15,10 @@ import pytest
 
 pytest.importorskip("pyspark", reason="pyspark is not installed")
 
-from tests.pyspark_paimon.statements.test_effects import InProcess, done
-
 from paimon_base.errors import CorruptFile, InvalidArgument, PaimonError, UnknownColumn
 from pyspark_paimon import Table
 from tests.build import ids, tuples
+from tests.plugins.sql.test_effects import InProcess, done
 
 COLUMNS = "id BIGINT NOT NULL, day DATE, price DECIMAL(10, 2), name STRING, ok BOOLEAN"
 

@@ -11,13 +11,12 @@ import pytest
 
 pytest.importorskip("pyspark", reason="pyspark is not installed")
 
-from tests.pyspark_paimon.statements.test_effects import InProcess, Session, done
-
 from paimon_base.errors import InvalidArgument
 from pyspark_paimon import Catalog, Table, TableExists
 from pyspark_paimon.plugins.sql.procedures import OF_CATALOGS, PROCEDURES, UNSUPPORTED
 from pyspark_paimon.plugins.sql.run import sql
 from tests.catalogs.server import CatalogServer
+from tests.plugins.sql.test_effects import InProcess, Session, done
 
 PAIMONS = [
     "alter_function",

@@ -9,11 +9,10 @@ import pytest
 
 pytest.importorskip("pyspark", reason="pyspark is not installed")
 
-from tests.pyspark_paimon.statements.test_effects import InProcess, done
-
 from manifest.io.errors import SnapshotNotFound
 from paimon_base.errors import InvalidArgument
 from pyspark_paimon import Table
+from tests.plugins.sql.test_effects import InProcess, done
 
 
 @pytest.fixture

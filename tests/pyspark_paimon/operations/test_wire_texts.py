@@ -31,6 +31,7 @@ from pyspark_paimon.operations.expire import ExpireSnapshots, ListOrphans, Remov
 from pyspark_paimon.operations.index_advice import AdviseIndexes, GivenFilter
 from pyspark_paimon.operations.listings import ListFiles, ListHistory, ListIndexes
 from pyspark_paimon.operations.manifests import CompactManifests
+from pyspark_paimon.operations.missing_files import RemoveUnexistingFiles
 from pyspark_paimon.operations.partitions import DropPartitions, ExpirePartitions, MarkPartitionsDone
 from pyspark_paimon.operations.purge import CheckPurge, FindHolders, ForgetHistory, RewriteStored
 from pyspark_paimon.operations.rescale import Rescale
@@ -38,12 +39,9 @@ from pyspark_paimon.operations.restore import Restore
 from pyspark_paimon.operations.rewrite_file_index import RewriteFileIndex
 from pyspark_paimon.operations.rollback import Rollback
 from pyspark_paimon.operations.tags import CreateDueTags, CreateTag, DeleteTag, ExpireTags, RenameTag, ReplaceTag
-from pyspark_paimon.operations.tasks import CountDynamicBuckets, FindExpired, PlanTasks
-from pyspark_paimon.plugins.fsck.operation import Fsck
-from pyspark_paimon.plugins.fsck.repair_operation import RemoveUnexistingFiles, RepairEarliestSnapshot, RepairTable
+from pyspark_paimon.operations.tasks import CountDynamicBuckets, PlanTasks
 from pyspark_paimon.request.assignments import Assignments
 from pyspark_paimon.request.backend import DeleteRequest, ScanRequest, TravelRequest, WriteRequest
-from pyspark_paimon.request.fsck_problem import Origin
 from pyspark_paimon.request.merge import Clause, MergeRequest, join_of, sides_of
 from pyspark_paimon.request.operation import Operation, Question, Request, parse_request
 from pyspark_paimon.request.scan_questions import (
@@ -93,10 +91,8 @@ QUESTIONS: list[Question[Any]] = [
     ListOrphans(older_than_ms=2**62),
     PlanTasks(operation=Compact(commit_id="c").to_text()),
     CountDynamicBuckets(snapshot_id=1),
-    Fsck(),
     CheckPurge(),
     FindHolders(predicate=Compare(ColumnRef("id"), Op.EQ, 2)),
-    FindExpired(origins=(Origin(snapshot=1), Origin(snapshot=9))),
 ]
 
 
@@ -143,8 +139,6 @@ def operations(table: Table) -> list[Operation[Any]]:
         MarkPartitionsDone(partitions=({"day": "1"},)),
         DropPartitions(commit_id="c", partitions=({"day": "1"},)),
         ExpirePartitions(commit_id="c"),
-        RepairTable(commit_id="c", problems=(), older_than_ms=0),
-        RepairEarliestSnapshot(snapshot_id=3),
         RemoveUnexistingFiles(commit_id="c", dry_run=True),
         CopySchemas(target="/w/copy"),
         CopyFiles(commit_id="c", source="/w/t", tag="v1", predicate=Compare(ColumnRef("day"), Op.EQ, 2)),

@@ -1,0 +1,27 @@
+"""The requests of checks and repairs come back from their texts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pyspark_paimon.local.backend import LocalBackend
+from pyspark_paimon.plugins.fsck.operation import FindExpired, Fsck
+from pyspark_paimon.plugins.fsck.repair_operation import RepairEarliestSnapshot, RepairTable
+from pyspark_paimon.request.fsck_problem import Origin
+from pyspark_paimon.request.operation import Operation, Question, parse_request
+from tests.build import keyed
+
+
+@pytest.mark.parametrize("question", [Fsck(), FindExpired(origins=(Origin(snapshot=1), Origin(snapshot=9)))])
+def test_a_question_and_its_answer_come_back_as_they_were(tmp_path: Any, question: Question[Any]) -> None:
+    table = keyed(tmp_path / "t", "id BIGINT, city STRING")
+    assert parse_request(question.to_text(), Question, "q") == question
+    answer = LocalBackend(table.path).ask(question)
+    assert question.answer_of(question.answer_text(answer)) == answer
+
+
+@pytest.mark.parametrize("operation", [RepairTable(commit_id="c", problems=(), older_than_ms=0), RepairEarliestSnapshot(snapshot_id=3)])
+def test_an_operation_comes_back_as_it_was(operation: Operation[Any]) -> None:
+    assert parse_request(operation.to_text(), Operation, "o").to_text() == operation.to_text()
