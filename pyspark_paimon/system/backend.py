@@ -6,7 +6,7 @@ They support scans: filters, sort orders and counts. Other operations raise ``Sy
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, TypeVar
 
 import pyarrow as pa
@@ -29,7 +29,7 @@ from paimon_base.errors import InvalidArgument, UnknownColumn
 from pyspark_paimon.jobs.ordering import candidates, sort_rows
 from pyspark_paimon.local.backend import LocalBackend, session_frame
 from pyspark_paimon.local.read import rows_in
-from pyspark_paimon.request.backend import Progress, Rows, ScanRequest, TravelRequest, WriteRequest
+from pyspark_paimon.request.backend import Progress, ScanRequest, TravelRequest
 from pyspark_paimon.request.counters import ScanTally
 from pyspark_paimon.request.executor import MeasuredPlan
 from pyspark_paimon.request.results import FunnelStage
@@ -112,31 +112,11 @@ class SystemTable(ABC):
         """Return the answer to a question."""
         return question.answer(self)
 
-    def store(self, options: Mapping[str, str] | None = None, schema_id: int | None = None) -> NoReturn:  # noqa: ARG002  # a system table has no files
-        """Raise ``SystemTableReadOnly``."""
+    def store(self, *_: Any, **__: Any) -> NoReturn:
+        """Raise ``SystemTableReadOnly``: a system table has no files."""
         refuse_system(self._base.path, self._name)
 
-    writable = store
-
-    def without_cache(self) -> NoReturn:
-        """Raise ``SystemTableReadOnly``."""
-        self.store()
-
-    def create(self, schema: TableSchema) -> NoReturn:  # noqa: ARG002  # as ``store``
-        """Raise ``SystemTableReadOnly``."""
-        self.store()
-
-    def tree(self, request: ScanRequest) -> NoReturn:  # noqa: ARG002  # as ``store``
-        """Raise ``SystemTableReadOnly``."""
-        self.store()
-
-    def write(self, request: WriteRequest, rows: Rows) -> NoReturn:  # noqa: ARG002  # as ``store``
-        """Raise ``SystemTableReadOnly``."""
-        self.store()
-
-    def writer(self, commit_id: str) -> NoReturn:  # noqa: ARG002  # as ``store``
-        """Raise ``SystemTableReadOnly``."""
-        self.store()
+    writable = without_cache = create = tree = write = writer = store
 
     def stored_schema(self, schema_id: int | None = None) -> TableSchema:
         """Return the stored schema of the table."""
