@@ -64,13 +64,13 @@ def members(values: Any, column_type: ColumnType) -> ValueSet | None:
         return None
     bits = {Kind.TINYINT: 7, Kind.SMALLINT: 15, Kind.INT: 31, Kind.BIGINT: 63}[column_type.kind]
     numbers = array.cast(pa.int64())
-    inside = pc.and_(pc.greater_equal(numbers, -(2**bits)), pc.less_equal(numbers, 2**bits - 1))
-    return _distinct(numbers.filter(inside.fill_null(False)))
+    fits = pc.and_(pc.greater_equal(numbers, -(2**bits)), pc.less_equal(numbers, 2**bits - 1))
+    return _distinct(numbers.filter(fits.fill_null(False)))
 
 
 def _distinct(array: Any) -> ValueSet:
-    found: list[Plain] = array.drop_null().unique().to_pylist()
-    return ValueSet(found)
+    values: list[Plain] = array.drop_null().unique().to_pylist()
+    return ValueSet(values)
 
 
 def _long(values: tuple[Literal, ...]) -> Any:

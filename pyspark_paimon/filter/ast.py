@@ -277,23 +277,23 @@ def computation(name: str, arguments: tuple[Term, ...]) -> Term:
         return Casting(arguments[0], _CASTS[folded])
     if folded in _FORMS:
         return _FORMS[folded](*_exactly(folded, arguments))
-    known = _ALIASES.get(folded, folded)
-    match known, arguments:
+    spark_name = _ALIASES.get(folded, folded)
+    match spark_name, arguments:
         case "-", (argument,):
             return Computation("negative", (argument,))
         case "+", (argument,):
             return argument
         case "like", (_, _):
-            return Computation(known, (*arguments, GivenValue("\\")))
+            return Computation(spark_name, (*arguments, GivenValue("\\")))
         case "case", _ if len(arguments) % 2 == 0:
-            return Computation(known, (*arguments, GivenValue(None)))
-    return Computation(known, arguments)
+            return Computation(spark_name, (*arguments, GivenValue(None)))
+    return Computation(spark_name, arguments)
 
 
 def _exactly(name: str, arguments: tuple[Term, ...]) -> tuple[Term, ...]:
-    wanted = _ARITY.get(name, 2)
-    if len(arguments) != wanted:
-        raise InvalidFilter(f"'{name}' takes {wanted} arguments, not {len(arguments)}")
+    arity = _ARITY.get(name, 2)
+    if len(arguments) != arity:
+        raise InvalidFilter(f"'{name}' takes {arity} arguments, not {len(arguments)}")
     return arguments
 
 
@@ -338,7 +338,7 @@ _FORMS: dict[str, Callable[..., Term]] = {
 }
 
 
-def item_of(whole: Term, part: Term, function: str = "item") -> Term:
+def item_of(parent: Term, part: Term, function: str = "item") -> Term:
     """Return the term of a field, an element or a map entry.
 
     function: ``item`` (from 0), or ``element_at`` and ``try_element_at`` (from 1).
@@ -347,20 +347,20 @@ def item_of(whole: Term, part: Term, function: str = "item") -> Term:
     ColumnRef(name='m', key='k')
     """
     # Statistics and indexes can answer an entry of a MAP column. For a ROW it is rewritten when the column's type is known.
-    if isinstance(whole, ColumnRef) and whole.key is None and isinstance(part, GivenValue) and isinstance(part.value, str):
-        return ColumnRef(whole.name, part.value)
-    return Computation(function, (whole, part))
+    if isinstance(parent, ColumnRef) and parent.key is None and isinstance(part, GivenValue) and isinstance(part.value, str):
+        return ColumnRef(parent.name, part.value)
+    return Computation(function, (parent, part))
 
 
-def field_of(whole: Term, names: Sequence[str]) -> Term:
+def field_of(term: Term, names: Sequence[str]) -> Term:
     """Return the term of a field of a ROW, nested by ``names``.
 
     >>> field_of(ColumnRef("s"), ["a", "b"])
     Computation(function='item', arguments=(ColumnRef(name='s', key='a'), GivenValue(value='b')))
     """
     for name in names:
-        whole = item_of(whole, GivenValue(name))
-    return whole
+        term = item_of(term, GivenValue(name))
+    return term
 
 
 def is_computed(term: Term) -> bool:

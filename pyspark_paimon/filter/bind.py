@@ -188,25 +188,25 @@ def _prefix(column: ColumnRef, column_type: ColumnType, prefix: str, *, negated:
     return FALSE if negated else IsNull(column, negated=True)
 
 
-def _member(column: ColumnRef, column_type: ColumnType, given: Members, *, negated: bool) -> Predicate:
-    if not len(given):
+def _member(column: ColumnRef, column_type: ColumnType, listed: Members, *, negated: bool) -> Predicate:
+    if not len(listed):
         return TRUE if negated else FALSE
-    if (set_ := members(given, column_type)) is not None:
-        return _among(column, set_, has_null=None in given if isinstance(given, tuple) else bool(given.null_count), negated=negated)
-    values = literals_of(given)
+    if (set_ := members(listed, column_type)) is not None:
+        return _among(column, set_, has_null=None in listed if isinstance(listed, tuple) else bool(listed.null_count), negated=negated)
+    values = literals_of(listed)
     bound = [_compare(column, column_type, Op.EQ, value) for value in values if value is not None]
     single = tuple(dict.fromkeys(leaf.value for leaf in bound if isinstance(leaf, Compare)))
-    others: list[Predicate] = [leaf for leaf in bound if not isinstance(leaf, Compare)]
+    predicates: list[Predicate] = [leaf for leaf in bound if not isinstance(leaf, Compare)]
     if len(single) > 1:
-        others.append(In(column, single))
+        predicates.append(In(column, single))
     elif single:
-        others.append(Compare(column, Op.EQ, single[0]))
+        predicates.append(Compare(column, Op.EQ, single[0]))
     if not negated:
-        return any_of(*others)
+        return any_of(*predicates)
     if None in values:
         return FALSE
-    found = [leaf for leaf in others if leaf != FALSE]
-    return all_of(*(negate(leaf) for leaf in found)) if found else IsNull(column, negated=True)
+    non_trivial = [leaf for leaf in predicates if leaf != FALSE]
+    return all_of(*(negate(leaf) for leaf in non_trivial)) if non_trivial else IsNull(column, negated=True)
 
 
 def _among(column: ColumnRef, values: ValueSet, *, has_null: bool, negated: bool) -> Predicate:
@@ -227,11 +227,11 @@ def _merge_equalities(children: list[Predicate], *, negated: bool) -> list[Predi
     for child in children:
         if isinstance(child, Compare) and child.op is op:
             values.setdefault(child.column, []).append(child.value)
-    long = {column: found for column, found in values.items() if len(found) >= thresholds.chained_values}
+    long = {column: literals for column, literals in values.items() if len(literals) >= thresholds.chained_values}
     if not long:
         return children
     rest = [child for child in children if not (isinstance(child, Compare) and child.op is op and child.column in long)]
-    return [*(In(column, ValueSet(dict.fromkeys(found)), negated) for column, found in long.items()), *rest]
+    return [*(In(column, ValueSet(dict.fromkeys(literals)), negated) for column, literals in long.items()), *rest]
 
 
 def _compare(column: ColumnRef, column_type: ColumnType, op: Op, value: Literal) -> Predicate:
@@ -327,9 +327,9 @@ def _compare_float(column: ColumnRef, kind: Kind, op: Op, value: float) -> Predi
     if kind is Kind.DOUBLE or value != value:  # noqa: PLR0124  # NaN
         return Compare(column, op, value)
     with np.errstate(all="ignore"):  # overflow to infinity and underflow to zero are correct here
-        found = np.float32(value)
-        less, greater = (float(np.nextafter(found, np.float32(way))) for way in (-np.inf, np.inf))
-    nearest = float(found)
+        single = np.float32(value)
+        less, greater = (float(np.nextafter(single, np.float32(way))) for way in (-np.inf, np.inf))
+    nearest = float(single)
     if nearest == value:
         return Compare(column, op, value)
     match op:

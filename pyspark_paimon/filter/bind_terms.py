@@ -78,38 +78,38 @@ def bind_term(term: Term, types: Mapping[str, ColumnType], depth: int = 0) -> Ex
             return _call(name, _parse_time_literals(bound) if name in _MEETING else bound)
 
 
-def _cast(argument: Expression, wanted: ColumnType) -> Expression:
+def _cast(argument: Expression, target_type: ColumnType) -> Expression:
     """Return a CAST, converting TIMESTAMP_LTZ in the session's time zone."""
-    if wanted.kind in _TIMES and isinstance(argument, LiteralValue) and isinstance(argument.value, str):
-        argument = _read_as(argument, wanted.kind)
-    given = argument.type.kind
-    if given is Kind.VARIANT:
-        return _getter("variant_get", [argument, *(LiteralValue(text, TEXT_TYPE) for text in ("$", variants.type_name(wanted)))])
-    if given is Kind.TIMESTAMP_LTZ and wanted.kind in {Kind.TIMESTAMP, Kind.DATE}:
-        return cast_to(_convert_timestamp(calendar.LOCAL, argument), wanted)
-    if given in {Kind.TIMESTAMP, Kind.DATE} and wanted.kind is Kind.TIMESTAMP_LTZ:
-        return _convert_timestamp(calendar.INSTANT, cast_to(argument, calendar.wall_type(wanted)))
-    return cast_to(argument, wanted)
+    if target_type.kind in _TIMES and isinstance(argument, LiteralValue) and isinstance(argument.value, str):
+        argument = _read_as(argument, target_type.kind)
+    source_kind = argument.type.kind
+    if source_kind is Kind.VARIANT:
+        return _getter("variant_get", [argument, *(LiteralValue(text, TEXT_TYPE) for text in ("$", variants.type_name(target_type)))])
+    if source_kind is Kind.TIMESTAMP_LTZ and target_type.kind in {Kind.TIMESTAMP, Kind.DATE}:
+        return cast_to(_convert_timestamp(calendar.LOCAL, argument), target_type)
+    if source_kind in {Kind.TIMESTAMP, Kind.DATE} and target_type.kind is Kind.TIMESTAMP_LTZ:
+        return _convert_timestamp(calendar.INSTANT, cast_to(argument, calendar.wall_type(target_type)))
+    return cast_to(argument, target_type)
 
 
-def assigned(value: Expression, wanted: ColumnType, text: object = None) -> Expression:
-    """Return the value that a column of type ``wanted`` is set to.
+def assigned(value: Expression, column_type: ColumnType, text: object = None) -> Expression:
+    """Return the value that a column of type ``column_type`` is set to.
 
     As in Spark, wall clocks become instants of the session's time zone, instants wall clocks, and a DATE either. Columns of floats take
     decimals by the nearest number: 2.0 is a DECIMAL in SQL. Other numbers lose no digits: the check of the rows refuses them.
 
     text: The expression as given. A ``StatementText`` may also set other numbers to floats, and texts to numbers, as an INSERT does.
     """
-    given, in_statement = value.type.kind, isinstance(text, StatementText)
-    if given is Kind.DECIMAL and wanted.kind in FLOATS:
-        return _cast(value, wanted)
-    if in_statement and given in FLOATS and given is not wanted.kind and wanted.kind in FLOATS | {Kind.DECIMAL}:
-        return _cast(value, wanted)
-    if in_statement and wanted.kind in STRINGS and given in INTEGERS | FLOATS | _TIMES | {Kind.BOOLEAN}:
+    source_kind, in_statement = value.type.kind, isinstance(text, StatementText)
+    if source_kind is Kind.DECIMAL and column_type.kind in FLOATS:
+        return _cast(value, column_type)
+    if in_statement and source_kind in FLOATS and source_kind is not column_type.kind and column_type.kind in FLOATS | {Kind.DECIMAL}:
+        return _cast(value, column_type)
+    if in_statement and column_type.kind in STRINGS and source_kind in INTEGERS | FLOATS | _TIMES | {Kind.BOOLEAN}:
         return _cast(value, TEXT_TYPE)
-    if wanted.kind not in TIMESTAMPS or value.type.kind not in _TIMES or value.type.kind is wanted.kind:
+    if column_type.kind not in TIMESTAMPS or value.type.kind not in _TIMES or value.type.kind is column_type.kind:
         return value
-    return _cast(value, ColumnType(wanted.kind, precision=value.type.precision or wanted.precision))
+    return _cast(value, ColumnType(column_type.kind, precision=value.type.precision or column_type.precision))
 
 
 def _call(name: str, arguments: list[Expression]) -> Expression:
@@ -121,10 +121,10 @@ def _call(name: str, arguments: list[Expression]) -> Expression:
     if name in variants.GETTERS:
         return _getter(name, arguments)
     if name == "try_cast":
-        value, wanted = arguments
+        value, target_type = arguments
         if value.type.kind is not Kind.VARIANT:
             raise InvalidFilter(f"a TRY_CAST of {value} of type {value.type.kind} is not supported in filters; write CAST")
-        return _getter("try_variant_get", [value, LiteralValue("$", TEXT_TYPE), wanted])
+        return _getter("try_variant_get", [value, LiteralValue("$", TEXT_TYPE), target_type])
     if name == calendar.SHIFTED or name in _OF_DAYS:
         arguments = [_read_as(arguments[0], Kind.TIMESTAMP if name == calendar.SHIFTED else Kind.DATE), *arguments[1:]]
     if not any(argument.type.kind is Kind.TIMESTAMP_LTZ for argument in arguments):
@@ -132,19 +132,21 @@ def _call(name: str, arguments: list[Expression]) -> Expression:
     if name == calendar.SHIFTED and (zone := session_zone()) != UTC:
         return call(name, [*arguments, LiteralValue(zone, TEXT_TYPE)])
     if name == "date_trunc" and (zone := session_zone()) != UTC:
-        made = call(name, arguments)
-        return call(calendar.TRUNCATED, [*made.arguments, LiteralValue(zone, TEXT_TYPE)])
+        truncation = call(name, arguments)
+        return call(calendar.TRUNCATED, [*truncation.arguments, LiteralValue(zone, TEXT_TYPE)])
     if name in PARTS or name in _OF_DAYS:
-        arguments = [_convert_timestamp(calendar.LOCAL, one) if one.type.kind is Kind.TIMESTAMP_LTZ else one for one in arguments]
+        arguments = [
+            _convert_timestamp(calendar.LOCAL, operand) if operand.type.kind is Kind.TIMESTAMP_LTZ else operand for operand in arguments
+        ]
     elif name in _MEETING:
         places = range(1, len(arguments), 2) if name == "case" else range(len(arguments))
-        chosen = {*places, len(arguments) - 1}
-        met = [one for at, one in enumerate(arguments) if at in chosen and one.type.kind in TIMESTAMPS]
-        if any(one.type.kind is Kind.TIMESTAMP_LTZ for one in met):
-            widest = ColumnType(Kind.TIMESTAMP_LTZ, precision=max(one.type.precision for one in met))
+        value_positions = {*places, len(arguments) - 1}
+        met = [operand for position, operand in enumerate(arguments) if position in value_positions and operand.type.kind in TIMESTAMPS]
+        if any(operand.type.kind is Kind.TIMESTAMP_LTZ for operand in met):
+            widest = ColumnType(Kind.TIMESTAMP_LTZ, precision=max(operand.type.precision for operand in met))
             arguments = [
-                _cast(one, widest) if at in chosen and one.type.kind in {Kind.DATE, Kind.TIMESTAMP} else one
-                for at, one in enumerate(arguments)
+                _cast(operand, widest) if position in value_positions and operand.type.kind in {Kind.DATE, Kind.TIMESTAMP} else operand
+                for position, operand in enumerate(arguments)
             ]
     return call(name, arguments)
 
@@ -153,23 +155,23 @@ def _getter(name: str, arguments: list[Expression]) -> Expression:
     """Return a value of a VARIANT, whose clocks are those of the session's time zone."""
     if len(arguments) > 3:
         raise InvalidFilter(f"'{name}' takes a VARIANT, a path and a type, not {len(arguments)} arguments")
-    if len(arguments) > 1 and isinstance(whole := arguments[0], FunctionCall) and whole.type.kind is Kind.VARIANT:
-        arguments = variants.join_paths(whole, arguments)
-    made = call(name, arguments)
-    zone = session_zone() if variants.depends_on_zone(made) else UTC
-    return made if zone == UTC else call(name, [*made.arguments, LiteralValue(zone, TEXT_TYPE)])
+    if len(arguments) > 1 and isinstance(inner := arguments[0], FunctionCall) and inner.type.kind is Kind.VARIANT:
+        arguments = variants.join_paths(inner, arguments)
+    getter = call(name, arguments)
+    zone = session_zone() if variants.depends_on_zone(getter) else UTC
+    return getter if zone == UTC else call(name, [*getter.arguments, LiteralValue(zone, TEXT_TYPE)])
 
 
 def _convert_timestamp(function: str, argument: Expression) -> Expression:
     """Convert between local and instant timestamps; fold literals."""
     zone = session_zone()
-    wanted = (calendar.wall_type if function == calendar.LOCAL else calendar.instant_type)(argument.type)
+    target_type = (calendar.wall_type if function == calendar.LOCAL else calendar.instant_type)(argument.type)
     if zone == UTC:
-        return cast_to(argument, wanted)
-    made = call(function, [argument, LiteralValue(zone, TEXT_TYPE)])
+        return cast_to(argument, target_type)
+    conversion = call(function, [argument, LiteralValue(zone, TEXT_TYPE)])
     if any(True for _ in column_values(argument)):
-        return made
-    return LiteralValue(compute(made, _no_column, 1)[0].value, wanted)
+        return conversion
+    return LiteralValue(compute(conversion, _no_column, 1)[0].value, target_type)
 
 
 def _literal(value: Literal) -> LiteralValue:
@@ -191,16 +193,16 @@ def _literal(value: Literal) -> LiteralValue:
 def _parse_time_literals(arguments: list[Expression]) -> list[Expression]:
     """Parse text literals that meet dates or times."""
     kinds = {argument.type.kind for argument in arguments} - STRINGS
-    wanted = next((kind for kind in (Kind.TIMESTAMP_LTZ, Kind.TIMESTAMP, Kind.DATE, Kind.TIME) if kind in kinds), None)
-    return arguments if wanted is None else [_read_as(argument, wanted) for argument in arguments]
+    time_kind = next((kind for kind in (Kind.TIMESTAMP_LTZ, Kind.TIMESTAMP, Kind.DATE, Kind.TIME) if kind in kinds), None)
+    return arguments if time_kind is None else [_read_as(argument, time_kind) for argument in arguments]
 
 
-def _read_as(argument: Expression, wanted: Kind) -> Expression:
+def _read_as(argument: Expression, kind: Kind) -> Expression:
     if not isinstance(argument, LiteralValue) or not isinstance(argument.value, str):
         return argument
-    if wanted in TIMESTAMPS:
-        return _literal(parse_timestamp(argument.value, zoned=wanted is Kind.TIMESTAMP_LTZ))
-    return _literal(parse_date(argument.value) if wanted is Kind.DATE else parse_time(argument.value))
+    if kind in TIMESTAMPS:
+        return _literal(parse_timestamp(argument.value, zoned=kind is Kind.TIMESTAMP_LTZ))
+    return _literal(parse_date(argument.value) if kind is Kind.DATE else parse_time(argument.value))
 
 
 def constant_of(term: Term) -> Literal:
@@ -210,10 +212,10 @@ def constant_of(term: Term) -> Literal:
     """
     expression = bind_term(term, {})
     try:
-        found = compute(expression, _no_column, 1)[0]
+        scalar = compute(expression, _no_column, 1)[0]
     except FilterFailed as error:
         raise InvalidFilter(str(error)) from error
-    value = found.as_py() if expression.type.kind not in {Kind.DATE, Kind.TIME, *TIMESTAMPS} else found.value
+    value = scalar.as_py() if expression.type.kind not in {Kind.DATE, Kind.TIME, *TIMESTAMPS} else scalar.value
     if value is None or isinstance(value, bool | float | str | bytes | Decimal):
         literal: Literal = value
         return literal
@@ -269,10 +271,10 @@ def enclosing_range(test: Expression) -> Condition | None:
             return None
     match side:
         case FunctionCall(name, (FunctionCall(calendar.LOCAL, (ColumnValue() as column, _), _),), result):
-            found = _range(FunctionCall(name, (column,), result), _OPS[op], literal)
+            condition = _range(FunctionCall(name, (column,), result), _OPS[op], literal)
         case _:
             return None
-    return None if found is None else _widen(found)
+    return None if condition is None else _widen(condition)
 
 
 def _widen(condition: Condition) -> Condition | None:
@@ -280,8 +282,8 @@ def _widen(condition: Condition) -> Condition | None:
     # No zone is as much as two days from UTC.
     match condition:
         case And(children):
-            found = [_widen(child) for child in children]
-            return And(tuple(child for child in found if child is not None))
+            widened = [_widen(child) for child in children]
+            return And(tuple(child for child in widened if child is not None))
         case Comparison(column, op, DateLiteral(days)):
             moved = days - 2 if op in {Op.GE, Op.GT} else days + 2
             return Comparison(column, op, TimestampLiteral(moved * _DAY_NANOS))

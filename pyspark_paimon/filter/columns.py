@@ -31,7 +31,7 @@ def resolve(name: str, types: Mapping[str, object]) -> str:
         raise InvalidArgument(f"a column name is a str, not {name!r}")
     if name in types:
         return name
-    alike = [known for known in types if known.lower() == name.lower()]
+    alike = [column for column in types if column.lower() == name.lower()]
     if not alike:
         raise UnknownColumn(name, tuple(types))
     if len(alike) > 1:
@@ -63,22 +63,22 @@ def match_names(names: Iterable[str], source: Collection[str]) -> dict[str, str]
     >>> match_names(["x", "X", "city", "id"], ["x", "CITY", "id"])
     {'x': 'x', 'city': 'CITY', 'id': 'id'}
     """
-    wanted = list(names)
-    found = {name: name for name in wanted if name in source}
-    left = {name for name in source if name not in found}
-    for name in wanted:
-        if name in found:
+    requested_names = list(names)
+    source_names = {name: name for name in requested_names if name in source}
+    left = {name for name in source if name not in source_names}
+    for name in requested_names:
+        if name in source_names:
             continue
         alike = [other for other in left if other.lower() == name.lower()]
         if not alike:
             continue
-        twins = [other for other in wanted if other not in source and other.lower() == name.lower()]
+        twins = [other for other in requested_names if other not in source and other.lower() == name.lower()]
         if len(alike) > 1 or len(twins) > 1:
             raise InvalidFilter(
                 f"columns {', '.join(sorted({*alike, *twins}))} of source and table differ only in case; spell the source's columns as the table does"
             )
-        found[name] = alike[0]
-    return {name: found[name] for name in wanted if name in found}
+        source_names[name] = alike[0]
+    return {name: source_names[name] for name in requested_names if name in source_names}
 
 
 def case_twins(names: Iterable[str]) -> tuple[str, ...]:

@@ -136,8 +136,8 @@ def like(column: ColumnRef, pattern: str, escape: str = "\\") -> Condition:
             return Prefix(column, "")
         case [str(text), None]:
             return Prefix(column, text)
-    found = ComputedCondition(Computation("like", (column, GivenValue(pattern), GivenValue(escape))))
-    return And((Prefix(column, parts[0]), found)) if isinstance(parts[0], str) else found
+    computed = ComputedCondition(Computation("like", (column, GivenValue(pattern), GivenValue(escape))))
+    return And((Prefix(column, parts[0]), computed)) if isinstance(parts[0], str) else computed
 
 
 def _pattern(value: Literal) -> str:

@@ -245,12 +245,12 @@ def _function(name: str, arguments: tuple[Term, ...], options: dict[str, Any]) -
 
 
 def _column_type(kind: pa.DataType) -> ColumnType:
-    found = next((column_type for column_type in _CASTS if column_type.arrow == kind), None)
-    if found is None and pa.types.is_decimal128(kind):
-        found = ColumnType(Kind.DECIMAL, precision=kind.precision, scale=kind.scale)
-    if found is None:
+    matching_type = next((column_type for column_type in _CASTS if column_type.arrow == kind), None)
+    if matching_type is None and pa.types.is_decimal128(kind):
+        matching_type = ColumnType(Kind.DECIMAL, precision=kind.precision, scale=kind.scale)
+    if matching_type is None:
         raise InvalidFilter(f"a cast to {kind} is not supported in filters")
-    return found
+    return matching_type
 
 
 def _membership(value: Term, values: Any, null_matching: int) -> Condition:
@@ -259,5 +259,5 @@ def _membership(value: Term, values: Any, null_matching: int) -> Condition:
         return among(value, listed)
     # Arrow's is_in returns false for null, not unknown.
     null = condition_of(Computation("isnull", (value,)))
-    found = And((Not(null), among(value, listed.drop_null())))
-    return Or((null, found)) if listed.null_count and null_matching == _NULL_MATCHES else found
+    condition = And((Not(null), among(value, listed.drop_null())))
+    return Or((null, condition)) if listed.null_count and null_matching == _NULL_MATCHES else condition

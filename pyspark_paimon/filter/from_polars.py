@@ -57,15 +57,15 @@ def polars_condition(expression: pl.Expr, types: Mapping[str, ColumnType]) -> Co
         tree = json.loads(expression.meta.serialize(format="json"))
     except Exception:  # noqa: BLE001  # expressions with Python functions cannot be serialized
         return None
-    found = []
+    conditions = []
     for part in _conjuncts(tree):
         try:
-            found.append(_Translation(types).condition(part))
+            conditions.append(_Translation(types).condition(part))
         except (_Inexact, RecursionError):
             continue
         except (LookupError, TypeError, ValueError, AttributeError):  # the tree differs between versions of polars
             continue
-    return None if not found else found[0] if len(found) == 1 else And(tuple(found))
+    return None if not conditions else conditions[0] if len(conditions) == 1 else And(tuple(conditions))
 
 
 def whole_polars_condition(expression: pl.Expr, types: Mapping[str, ColumnType]) -> Condition:
@@ -146,8 +146,8 @@ class _Translation:
             case {"IsIn": {"nulls_equal": False}}, [child, values]:
                 value, value_type = self._value(child)
                 listed = _series(values)[0]
-                found = tuple(_exact_literal(listed.slice(at, 1), value_type) for at in range(len(listed)))
-                return among(value, tuple(one for one in found if one is not None))
+                literals = tuple(_exact_literal(listed.slice(position, 1), value_type) for position in range(len(listed)))
+                return among(value, tuple(literal for literal in literals if literal is not None))
             case {"IsBetween": {"closed": closed}}, [child, low, high]:
                 value, value_type = self._value(child)
                 ends = zip(_BETWEEN[closed], (low, high), strict=True)
@@ -164,8 +164,8 @@ class _Translation:
         if op in {"EqValidity", "NotEqValidity"}:
             same = condition_of(Computation("<=>", (value, GivenValue(literal))))
             return same if op == "EqValidity" else Not(same)
-        known = _OPS[op]
-        return _compare(value, MIRRORED[known] if swapped else known, literal)
+        operator = _OPS[op]
+        return _compare(value, MIRRORED[operator] if swapped else operator, literal)
 
     def _value(self, node: Any) -> tuple[Term, ColumnType]:
         """Return a column or a field of one."""
@@ -173,8 +173,8 @@ class _Translation:
             case {"Column": str() as name} if name in self.types:
                 return ColumnRef(name), self.types[name]
             case {"Function": {"input": [child], "function": {"StructExpr": {"FieldByName": str() as name}}}}:
-                whole, whole_type = self._value(child)
-                return field_of(whole, [name]), dict(whole_type.fields)[name]
+                struct, whole_type = self._value(child)
+                return field_of(struct, [name]), dict(whole_type.fields)[name]
         raise _Inexact
 
     def _literal(self, node: Any, column_type: ColumnType) -> Literal:
@@ -190,12 +190,12 @@ def _series(node: Any) -> pl.Series:
     if "Literal" not in node:
         raise _Inexact
     try:
-        found = pl.select(pl.Expr.deserialize(io.BytesIO(json.dumps(node).encode()), format="json")).to_series()
+        series = pl.select(pl.Expr.deserialize(io.BytesIO(json.dumps(node).encode()), format="json")).to_series()
     except pl.exceptions.PolarsError as error:  # JSON has neither NaN nor infinity
         raise _Inexact from error
-    if found[0] is None and found.dtype != pl.Null:
+    if series[0] is None and series.dtype != pl.Null:
         raise _Inexact
-    return found
+    return series
 
 
 def _exact_literal(series: pl.Series, column_type: ColumnType) -> Literal:

@@ -160,8 +160,8 @@ def _call(name: str, arguments: tuple[Node, ...]) -> Node:
         case (("negative" | "-"), (GivenValue(int() | float() | Decimal() as number),)):
             return GivenValue(number.copy_negate() if isinstance(number, Decimal) else -number)  # minus rounds a Decimal to 28 digits
         case (("element_at" | "try_element_at" | "extract"), (_, _)):
-            whole, part = map(_one_term, arguments)
-            return item_of(whole, part, "item" if folded == "extract" else folded)
+            parent, part = map(_one_term, arguments)
+            return item_of(parent, part, "item" if folded == "extract" else folded)
         case (("and" | "or"), _):
             return combine(folded, arguments)
         case (("not" | "!"), (_,)):
@@ -173,13 +173,13 @@ def _call(name: str, arguments: tuple[Node, ...]) -> Node:
 def _cast(value: Term, type_text: str) -> Term:
     """Return the cast of a literal, or a computed cast."""
     try:
-        wanted = exp.DataType.build(type_text, dialect="spark")
+        target_type = exp.DataType.build(type_text, dialect="spark")
         if not isinstance(value, GivenValue) or isinstance(value.value, bytes | DateLiteral | TimeLiteral | TimestampLiteral | bool):
-            return Casting(value, cast_type(wanted))
+            return Casting(value, cast_type(target_type))
         if value.value is None:
             return value
         literal = exp.Literal.string(value.value) if isinstance(value.value, str) else exp.Literal.number(str(value.value))
-        return GivenValue(literal_of(exp.Cast(this=literal, to=wanted)))
+        return GivenValue(literal_of(exp.Cast(this=literal, to=target_type)))
     except SqlglotError as error:
         raise InvalidFilter(f"a cast to '{type_text}': {error}") from error
 
@@ -204,7 +204,7 @@ def _connect_literal(literal: Any) -> Literal:
 
 
 def _sequence(values: Any) -> Iterator[Any]:
-    return (values.apply(at) for at in range(values.size()))
+    return (values.apply(index) for index in range(values.size()))
 
 
 def _classic_literal(value: Any) -> Literal:

@@ -134,22 +134,22 @@ def parse_chain(text: str, condition: Callable[[str], Condition]) -> Condition |
         return None
     links: list[tuple[str, str, Literal]] = []
     words = set()
-    at = 0
-    while at < len(text):
-        found = _LINK.match(text, at)
-        if found is None:
+    offset = 0
+    while offset < len(text):
+        match = _LINK.match(text, offset)
+        if match is None:
             return None
-        name, op, minus, whole, exact, word, joined = found.groups()
+        name, op, minus, integer, exact, word, joined = match.groups()
         if word is not None:
             if minus:
                 return None
             links.append((name, op, word))
-        elif whole is not None:
-            links.append((name, op, -int(whole) if minus else int(whole)))
+        elif integer is not None:
+            links.append((name, op, -int(integer) if minus else int(integer)))
         else:
             links.append((name, op, Decimal(exact).copy_negate() if minus else Decimal(exact)))
         words.add(joined and joined.upper())
-        at = found.end()
+        offset = match.end()
     if len(words) != 2 or None not in words or len(links) < thresholds.parsed_chain:  # one joining word, and None after the last link
         return None
     columns = {}
@@ -196,12 +196,12 @@ def syntax_error_text(what: str, text: str, error: ParseError) -> str:
     It has line, column, the line itself and a mark below the error.
     what: Name of the text in the message, such as "the filter".
     """
-    found = error.errors[0] if error.errors else {}
-    line, end, mark = int(found.get("line") or 1), int(found.get("col") or 1), str(found.get("highlight") or "")
+    details = error.errors[0] if error.errors else {}
+    line, end, mark = int(details.get("line") or 1), int(details.get("col") or 1), str(details.get("highlight") or "")
     start = max(end - max(len(mark), 1), 0)
     lines = text.splitlines() or [text]
     shown = lines[min(line, len(lines)) - 1]
-    problem = str(found.get("description") or "it is not an expression").split(" for <class")[0]
+    problem = str(details.get("description") or "it is not an expression").split(" for <class")[0]
     quoted = f"; if {mark} is a column, write `{mark}`" if mark.isidentifier() else ""
     hint = next((f"; {advice}" for pattern, advice in _HINTS if re.search(pattern, text, re.IGNORECASE)), quoted)
     return f"{what} cannot be read at line {line}, column {start + 1}: {problem}{hint}\n  {shown}\n  {' ' * start}{'^' * max(len(mark), 1)}"
@@ -212,8 +212,8 @@ def _condition(node: exp.Expression) -> Condition:
     while isinstance(node, exp.Paren | exp.Not):
         negated ^= isinstance(node, exp.Not)
         node = node.this
-    found = _one_condition(node)
-    return Not(found) if negated else found
+    condition = _one_condition(node)
+    return Not(condition) if negated else condition
 
 
 def _one_condition(node: exp.Expression) -> Condition:
@@ -238,7 +238,7 @@ def _constant(node: exp.Expression, op: Op, left: Literal, right: Literal) -> Co
     if left is None or right is None:
         return Constant(None)
     if isinstance(left, TimestampLiteral) and isinstance(right, TimestampLiteral):
-        left, right = (nanos_of(one, Kind.TIMESTAMP_LTZ) for one in (left, right))
+        left, right = (nanos_of(literal, Kind.TIMESTAMP_LTZ) for literal in (left, right))
     numbers = isinstance(left, int | Decimal) and isinstance(right, int | Decimal)
     if not numbers and type(left) is not type(right):
         raise InvalidFilter(f"'{_sql(node)}' compares two literals of different types")
@@ -298,7 +298,7 @@ def parse_by_groups(text: str, tokenize: Callable[[str], list[Any]], parse: Call
 
 
 def _in_groups(text: str, tokens: list[Any], parse: Callable[[str], exp.Expression]) -> exp.Expression:
-    known: dict[str, exp.Expression] = {}
+    groups: dict[str, exp.Expression] = {}
     stack = [_Open(groups=False)]
     end, before = 0, None
     for token in tokens:
@@ -307,32 +307,32 @@ def _in_groups(text: str, tokens: list[Any], parse: Callable[[str], exp.Expressi
         if token.token_type is TokenType.L_PAREN:
             stack.append(_Open(groups=before is None or before in _BEFORE_A_GROUP))
         elif token.token_type is TokenType.R_PAREN and len(stack) > 1:
-            _close(stack, known, parse)
+            _close(stack, groups, parse)
         else:
             stack[-1].pieces.append(text[token.start : end])
         before = token.token_type
     if len(stack) > 1:
         return parse(text[:end])  # raises with the position of the missing parenthesis
-    return _insert_groups("".join(stack[0].pieces) + text[end:], known, parse)
+    return _insert_groups("".join(stack[0].pieces) + text[end:], groups, parse)
 
 
-def _close(stack: list[_Open], known: dict[str, exp.Expression], parse: Callable[[str], exp.Expression]) -> None:
+def _close(stack: list[_Open], groups: dict[str, exp.Expression], parse: Callable[[str], exp.Expression]) -> None:
     group, around = stack.pop(), stack[-1]
-    inside = "".join(group.pieces)
+    group_text = "".join(group.pieces)
     if group.groups and group.depth >= thresholds.nested_groups:
-        name = f"{_GROUP}{len(known)}"
-        known[name] = _insert_groups(inside, known, parse)
+        name = f"{_GROUP}{len(groups)}"
+        groups[name] = _insert_groups(group_text, groups, parse)
         around.pieces.append(f" :{name} ")
     else:
-        around.pieces.append(f"({inside})")
+        around.pieces.append(f"({group_text})")
         around.depth = max(around.depth, group.depth + 1)
 
 
-def _insert_groups(text: str, known: dict[str, exp.Expression], parse: Callable[[str], exp.Expression]) -> exp.Expression:
+def _insert_groups(text: str, groups: dict[str, exp.Expression], parse: Callable[[str], exp.Expression]) -> exp.Expression:
     tree = parse(text)
     for node in list(tree.find_all(exp.Placeholder)):
-        if node.name in known:
-            group = exp.Paren(this=known[node.name])
+        if node.name in groups:
+            group = exp.Paren(this=groups[node.name])
             if node is tree:
                 tree = group
             else:
@@ -346,8 +346,8 @@ def writes_column(tokens: Iterable[Any], names: Iterable[str]) -> bool:
     >>> writes_column(sql_tokens("1 = 1 OR `a b` > 'n'"), ["n", "A b"])
     True
     """
-    known = {name.lower() for name in names}
-    return any(token.token_type is not TokenType.STRING and token.text.lower() in known for token in tokens)
+    lower_names = {name.lower() for name in names}
+    return any(token.token_type is not TokenType.STRING and token.text.lower() in lower_names for token in tokens)
 
 
 def refuse_quoted_names(text: str, names: Iterable[str], tokenize: Callable[[str], list[Any]]) -> None:
@@ -357,12 +357,12 @@ def refuse_quoted_names(text: str, names: Iterable[str], tokenize: Callable[[str
     """
     if '"' not in text:
         return
-    known = {name.lower(): name for name in names}
+    name_by_lower = {name.lower(): name for name in names}
     before = None
     for token in tokenize(text):
         quoted = token.token_type is TokenType.STRING and text[token.start : token.start + 1] == '"'
-        if quoted and before is not TokenType.L_BRACKET and token.text.lower() in known:
-            name = known[token.text.lower()]
+        if quoted and before is not TokenType.L_BRACKET and token.text.lower() in name_by_lower:
+            name = name_by_lower[token.text.lower()]
             raise InvalidFilter(
                 f"\"{token.text}\" is a text, as double quotes make texts in Spark's SQL; write `{name}` for the column, '{token.text}' for the text"
             )

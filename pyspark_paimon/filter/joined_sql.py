@@ -27,12 +27,12 @@ Sides = Mapping[str, Mapping[str, ColumnType]]
 _ALIASES = {"t": TARGET, "target": TARGET, "s": SOURCE, "source": SOURCE}
 
 
-def is_column_expression(given: object) -> bool:
+def is_column_expression(value: object) -> bool:
     """Return whether a value is a Spark or Arrow expression."""
-    return hasattr(given, "_jc") or hasattr(given, "_expr") or type(given).__module__ == "pyarrow._compute"
+    return hasattr(value, "_jc") or hasattr(value, "_expr") or type(value).__module__ == "pyarrow._compute"
 
 
-def bind_value(given: Any, sides: Sides) -> Expression:
+def bind_value(value: Any, sides: Sides) -> Expression:
     """Bind SQL text, a Spark ``Column`` or an Arrow expression.
 
     Raises ``UnknownColumn``, and ``InvalidFilter`` for an expression that is not supported.
@@ -42,13 +42,13 @@ def bind_value(given: Any, sides: Sides) -> Expression:
     >>> str(bind_value("t.n + source.n * m", sides))
     '(t.n + (s.n * s.m))'
     """
-    with time_zone(UTC) if type(given).__module__ == "pyarrow._compute" else nullcontext():
-        return _bind_term(_term(given, sides), sides)
+    with time_zone(UTC) if type(value).__module__ == "pyarrow._compute" else nullcontext():
+        return _bind_term(_term(value, sides), sides)
 
 
-def bind_condition(given: Any, sides: Sides) -> Expression:
+def bind_condition(condition: Any, sides: Sides) -> Expression:
     """Bind a condition as ``bind_value`` binds a value."""
-    return _as_condition(bind_value(given, sides))
+    return _as_condition(bind_value(condition, sides))
 
 
 def join_terms(on: Any, sides: Sides) -> tuple[list[tuple[str, str]], list[Expression]]:
@@ -63,15 +63,15 @@ def join_terms(on: Any, sides: Sides) -> tuple[list[tuple[str, str]], list[Expre
     ([('id', 'id')], ['(t.n < 5)'])
     """
     pairs: list[tuple[str, str]] = []
-    others: list[Expression] = []
+    conditions: list[Expression] = []
     for term in _conjuncts(_term(on, sides)):
         names = [side.name for side in term.arguments if isinstance(side, ColumnRef) and side.key is None] if _is_equality(term) else []
         by_side = dict(name.split(".", 1) for name in names)
         if by_side.keys() == {TARGET, SOURCE}:
             pairs.append((by_side[TARGET], by_side[SOURCE]))
         else:
-            others.append(_as_condition(_bind_term(term, sides)))
-    return pairs, others
+            conditions.append(_as_condition(_bind_term(term, sides)))
+    return pairs, conditions
 
 
 def _is_equality(term: Term) -> TypeGuard[Computation]:
@@ -96,31 +96,31 @@ def _bind_term(term: Term, sides: Sides) -> Expression:
     return bind_term(term, {f"{side}.{name}": column_type for side, columns in sides.items() for name, column_type in columns.items()})
 
 
-def _term(given: Any, sides: Sides) -> Term:
+def _term(expression: Any, sides: Sides) -> Term:
     """Translate SQL text, a Spark Column or an Arrow expression."""
-    if isinstance(given, str):
-        return sql_term(given, (name for columns in sides.values() for name in columns), partial(_reference, sides=sides))
-    if type(given).__module__ == "pyarrow._compute":
+    if isinstance(expression, str):
+        return sql_term(expression, (name for columns in sides.values() for name in columns), partial(_reference, sides=sides))
+    if type(expression).__module__ == "pyarrow._compute":
         from pyspark_paimon.filter.from_arrow import arrow_term  # noqa: PLC0415  # rarely needed
 
-        return arrow_term(given, lambda name: ColumnRef(_locate(name.split(".", 1), name, sides)))
+        return arrow_term(expression, lambda name: ColumnRef(_locate(name.split(".", 1), name, sides)))
     from pyspark_paimon.filter.from_spark import column_term  # noqa: PLC0415  # rarely needed
 
-    return column_term(given, partial(_reference, sides=sides))
+    return column_term(expression, partial(_reference, sides=sides))
 
 
 def _reference(parts: Sequence[str], sides: Sides) -> Term:
     """Return the column of a name with or without its side, or a field of the column."""
     # As in Spark, the column of a side comes before the field of a column with the side's name.
     side = _ALIASES.get(parts[0].lower())
-    known = {name.lower() for columns in sides.values() for name in columns}
-    sided = len(parts) > 1 and (parts[0].lower() not in known or _has(sides.get(side or ""), parts[1]))
+    column_names = {name.lower() for columns in sides.values() for name in columns}
+    sided = len(parts) > 1 and (parts[0].lower() not in column_names or _has(sides.get(side or ""), parts[1]))
     column = ColumnRef(_locate(parts[: 1 + sided], ".".join(parts), sides))
     return field_of(column, parts[1 + sided :])
 
 
 def _has(columns: Mapping[str, ColumnType] | None, name: str) -> bool:
-    return columns is not None and name.lower() in {known.lower() for known in columns}
+    return columns is not None and name.lower() in {column.lower() for column in columns}
 
 
 def _locate(parts: Sequence[str], shown: str, sides: Sides) -> str:

@@ -151,10 +151,10 @@ def nanos_of(value: TimestampLiteral | DateLiteral, kind: Kind) -> int:
 
     The result is the instant for TIMESTAMP_LTZ, else the local time in the session's time zone.
     """
-    found = value if isinstance(value, TimestampLiteral) else TimestampLiteral(value.days * _NANOS_PER_DAY, wall=True)
-    if found.wall is not (kind is Kind.TIMESTAMP_LTZ):
-        return found.nanos
-    return found.instant(session_zone()) if found.wall else found.reading(session_zone())
+    timestamp = value if isinstance(value, TimestampLiteral) else TimestampLiteral(value.days * _NANOS_PER_DAY, wall=True)
+    if timestamp.wall is not (kind is Kind.TIMESTAMP_LTZ):
+        return timestamp.nanos
+    return timestamp.instant(session_zone()) if timestamp.wall else timestamp.reading(session_zone())
 
 
 def _nanos_of_day(value: Literal) -> int:
@@ -174,14 +174,14 @@ def parse_date(text: str) -> DateLiteral:
     (DateLiteral(days=1), DateLiteral(days=365))
     """
     word = re.split(r"[ T]", text.strip(), maxsplit=1)[0]
-    found = _DATE.fullmatch(word)
-    if found is None:
+    match = _DATE.fullmatch(word)
+    if match is None:
         raise InvalidFilter(f"'{text}' is not a date; write it as 2024-01-31")
-    return DateLiteral(_days(found, text))
+    return DateLiteral(_days(match, text))
 
 
-def _days(found: re.Match[str], text: str) -> int:
-    year, month, day = (int(part) if part else 1 for part in found.groups())
+def _days(match: re.Match[str], text: str) -> int:
+    year, month, day = (int(part) if part else 1 for part in match.groups())
     cycles, small = divmod(year - 2000, 400)  # Python's dates end in 9999; the calendar repeats every 400 years
     try:
         return DateLiteral.of(date(2000 + small, month, day)).days + cycles * 146_097
@@ -191,17 +191,17 @@ def _days(found: re.Match[str], text: str) -> int:
 
 def parse_time(text: str) -> TimeLiteral:
     """Parse a time of the form ``h:m[:s[.fraction]]``."""
-    found = _TIME.fullmatch(text.strip())
-    if found is None:
+    match = _TIME.fullmatch(text.strip())
+    if match is None:
         raise InvalidFilter(f"'{text}' is not a time; write it as 10:30:00.123")
-    return TimeLiteral(_clock(found, text))
+    return TimeLiteral(_clock(match, text))
 
 
-def _clock(found: re.Match[str], text: str) -> int:
-    hour, minute, second = (int(part or 0) for part in found.groups()[:3])
+def _clock(match: re.Match[str], text: str) -> int:
+    hour, minute, second = (int(part or 0) for part in match.groups()[:3])
     if hour > 23 or minute > 59 or second > 59:
         raise InvalidFilter(f"'{text}' is not a time of day: hours end at 23, minutes and seconds at 59")
-    return ((hour * 60 + minute) * 60 + second) * 10**9 + int((found.group(4) or "").ljust(9, "0") or 0)
+    return ((hour * 60 + minute) * 60 + second) * 10**9 + int((match.group(4) or "").ljust(9, "0") or 0)
 
 
 def parse_timestamp(text: str, *, zoned: bool) -> TimestampLiteral:
@@ -215,11 +215,11 @@ def parse_timestamp(text: str, *, zoned: bool) -> TimestampLiteral:
     """
     day, *rests = _DAY_END.split(text.strip(), maxsplit=1)
     rest = "".join(rests)
-    found = _DATE.fullmatch(day)
+    date_match = _DATE.fullmatch(day)
     clock = _TIME.match(rest.strip()) if rest.strip() else None
-    if found is None or (rest.strip() and clock is None):
+    if date_match is None or (rest.strip() and clock is None):
         raise InvalidFilter(f"'{text}' is not a timestamp; write it as 2024-01-31 10:30:00.123456")
-    local = _days(found, text) * _NANOS_PER_DAY + (0 if clock is None else _clock(clock, text))
+    local = _days(date_match, text) * _NANOS_PER_DAY + (0 if clock is None else _clock(clock, text))
     zone = "" if clock is None else rest.strip()[clock.end() :].strip()
     offset = _offset_nanos(zone, local, text) if zone else 0
     return TimestampLiteral(local - offset) if zoned and zone else TimestampLiteral(local, wall=True)

@@ -43,10 +43,10 @@ def extract_long_lists(text: str) -> tuple[str, dict[str, Any]]:
         return text, {}
     lists: dict[str, Any] = {}
 
-    def replaced(found: re.Match[str]) -> str:
-        numbers, texts = found["numbers"], found["texts"]
+    def replaced(match: re.Match[str]) -> str:
+        numbers, texts = match["numbers"], match["texts"]
         if numbers is None and texts is None:
-            return found[0]
+            return match[0]
         name = f"{_OWN}{len(lists)}"
         lists[name] = tuple(map(int, numbers.split(","))) if numbers is not None else tuple(re.findall(r"'([^']*)'", texts))
         return f"IN :{name}"
@@ -125,8 +125,10 @@ def set_placeholders(tree: exp.Expression, values: Mapping[str, Any]) -> None:
         used.add(name)
         node.meta[GIVEN] = values[name]
     if missing:
-        known = f"; given are: {', '.join(f':{name}' for name in values if not name.startswith(_OWN))}" if values else ""
-        raise InvalidFilter(f"the filter's parameter ':{missing[0]}' has no value: write :name, and give params={{'name': ...}}{known}")
+        given_names = f"; given are: {', '.join(f':{name}' for name in values if not name.startswith(_OWN))}" if values else ""
+        raise InvalidFilter(
+            f"the filter's parameter ':{missing[0]}' has no value: write :name, and give params={{'name': ...}}{given_names}"
+        )
     unused = [name for name in values if name not in used]
     if unused:
         raise InvalidFilter(f"params has '{unused[0]}', but the filter does not use :{unused[0]}; remove it from params")

@@ -97,7 +97,7 @@ def parse_filter(text: str, types: Types, params: Mapping[str, object] | None = 
     return bind(_cached_condition(text, zone), types)
 
 
-def bind_value(given: object, types: Types) -> Expression:
+def bind_value(value: object, types: Types) -> Expression:
     """Bind an expression on the columns in ``types``: SQL text, a Spark ``Column`` or an Arrow expression.
 
     A text that is the name of a column is that column.
@@ -110,18 +110,18 @@ def bind_value(given: object, types: Types) -> Expression:
     from pyspark_paimon.filter.bind_terms import bind_term  # noqa: PLC0415  # see test_imports
     from pyspark_paimon.filter.from_sql import column_of, sql_term  # noqa: PLC0415  # as above
 
-    if isinstance(given, str):
-        return bind_term(ColumnRef(given) if given in types else sql_term(given, types), types)
-    if isinstance(given, pc.Expression):
+    if isinstance(value, str):
+        return bind_term(ColumnRef(value) if value in types else sql_term(value, types), types)
+    if isinstance(value, pc.Expression):
         from pyspark_paimon.filter.from_arrow import arrow_term  # noqa: PLC0415  # as above
 
         with time_zone(UTC):  # Arrow reads local timestamps in UTC
-            return bind_term(arrow_term(given, ColumnRef), types)
-    if type(given).__module__.startswith("pyspark."):
+            return bind_term(arrow_term(value, ColumnRef), types)
+    if type(value).__module__.startswith("pyspark."):
         from pyspark_paimon.filter.from_spark import column_term  # noqa: PLC0415  # needed for a Column only
 
-        return bind_term(column_term(given, column_of), types)
-    raise InvalidFilter(f"an expression is SQL text, a Spark Column or an expression of pyarrow, not {given!r:.60}")
+        return bind_term(column_term(value, column_of), types)
+    raise InvalidFilter(f"an expression is SQL text, a Spark Column or an expression of pyarrow, not {value!r:.60}")
 
 
 def refuse_constant(verb: str, text: str, names: Iterable[str]) -> None:

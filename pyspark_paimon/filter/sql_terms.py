@@ -168,20 +168,20 @@ def term_of(node: exp.Expression, column: ColumnOf) -> Term:
     """
     while isinstance(node, exp.Paren):
         node = node.this
-    made = _term(node, partial(term_of, column=column), column)
-    if made is None:
+    term = _term(node, partial(term_of, column=column), column)
+    if term is None:
         name = str(node.this) if isinstance(node, exp.Anonymous) else node.sql_name().lower() if isinstance(node, exp.Func) else node.key
         raise InvalidFilter(f"'{node.sql(dialect='spark')[:120]}': {name} is not supported in filters; apply it to the result")
     if not isinstance(node, exp.Column | exp.Dot | exp.Bracket) and not is_literal(node):
         _check_arguments(node)
-    return made
+    return term
 
 
 def _check_arguments(node: exp.Expression) -> None:
     """Raise ``InvalidFilter`` for an argument that would be ignored."""
     # The parser attaches what Spark's functions may have: units, formats, flags of newer versions.
-    known = _ARGUMENTS.get(type(node), _COMMON)
-    unknown = [name for name, value in node.args.items() if value and name not in known]
+    allowed = _ARGUMENTS.get(type(node), _COMMON)
+    unknown = [name for name, value in node.args.items() if value and name not in allowed]
     unit = node.args.get("unit")
     if isinstance(node, exp.DateDiff | exp.TsOrDsAdd) and unit is not None and unit.name.upper() != "DAY":
         unknown.append(f"unit {unit.name.upper()}")
@@ -255,13 +255,13 @@ def _function(node: exp.Expression, of: Callable[[exp.Expression], Term]) -> Ter
             return computation("array" if isinstance(node, exp.Array) else "concat_ws", tuple(map(of, node.expressions)))
         case exp.Struct() if all(isinstance(member, exp.PropertyEQ) for member in node.expressions):
             pairs = [(GivenValue(member.this.name), of(cast("exp.Expression", member.expression))) for member in node.expressions]
-            return computation("named_struct", tuple([one for pair in pairs for one in pair]))
+            return computation("named_struct", tuple([term for pair in pairs for term in pair]))
         case exp.Greatest() | exp.Least():
             return computation(node.sql_name().lower(), (of(node.this), *map(of, node.expressions)))
         case exp.Round() | exp.Repeat() | exp.Replace() | exp.Pad() | exp.StrPosition() | exp.SplitPart():
             name, parts = _CALLS[type(node)]
-            found = [of(part) for key in parts if (part := node.args.get(key)) is not None]
-            return computation(("lpad" if node.args.get("is_left") else "rpad") if isinstance(node, exp.Pad) else name, tuple(found))
+            arguments = [of(part) for key in parts if (part := node.args.get(key)) is not None]
+            return computation(("lpad" if node.args.get("is_left") else "rpad") if isinstance(node, exp.Pad) else name, tuple(arguments))
         case exp.DateTrunc():
             return computation("trunc", (of(node.this), GivenValue(str(node.args["unit"].name))))
         case exp.Concat():
@@ -304,7 +304,7 @@ def cast_type(named: exp.DataType) -> ColumnType:
 
     Raises ``InvalidFilter`` for a type that filters cannot cast to.
     """
-    wanted = _TYPES.get(named.this)
+    column_type = _TYPES.get(named.this)
     if named.this is _Type.DECIMAL:
         digits = [int(parameter.name) for parameter in named.expressions] or [10, 0]
         precision, scale = digits[0], digits[1] if len(digits) > 1 else 0
@@ -312,10 +312,10 @@ def cast_type(named: exp.DataType) -> ColumnType:
             raise InvalidFilter(
                 f"DECIMAL({precision}, {scale}) is no type; it has 1 to {MOST_DIGITS} digits, and no more places than digits"
             )
-        wanted = ColumnType(Kind.DECIMAL, precision=precision, scale=scale)
-    if wanted is None or (named.expressions and wanted.kind is not Kind.DECIMAL):
+        column_type = ColumnType(Kind.DECIMAL, precision=precision, scale=scale)
+    if column_type is None or (named.expressions and column_type.kind is not Kind.DECIMAL):
         raise InvalidFilter(f"a CAST to {named.sql(dialect='spark')} is not supported in filters")
-    return wanted
+    return column_type
 
 
 def _like(node: exp.Expression, of: Callable[[exp.Expression], Term]) -> Term:
@@ -324,8 +324,8 @@ def _like(node: exp.Expression, of: Callable[[exp.Expression], Term]) -> Term:
         escape, node = of(cast("exp.Expression", node.expression)), node.this
     if not isinstance(node, exp.Like):
         raise InvalidFilter(f"'{node.sql(dialect='spark')[:120]}': ESCAPE must follow a LIKE")
-    found = computation("like", (of(node.this), of(cast("exp.Expression", node.expression)), escape))
-    return computation("not", (found,)) if node.args.get("negate") else found
+    like = computation("like", (of(node.this), of(cast("exp.Expression", node.expression)), escape))
+    return computation("not", (like,)) if node.args.get("negate") else like
 
 
 def _case(node: exp.Case, of: Callable[[exp.Expression], Term]) -> Term:

@@ -33,7 +33,7 @@ def fetch_rows(frame: DataFrame) -> pa.Table:
     columns = [
         _sent(quote_name(field.name), field.dataType, 0) if has_variant(field.dataType) else quote_name(field.name) for field in fields
     ]
-    sent = frame.select(*(expr(text).alias(f"c{at}") for at, text in enumerate(columns))).toArrow()
+    sent = frame.select(*(expr(text).alias(f"c{index}") for index, text in enumerate(columns))).toArrow()
     arrays = [
         pa.chunked_array([_restore(chunk, field.dataType) for chunk in column.chunks], _arrow(column.type, field.dataType))
         if has_variant(field.dataType)
@@ -81,17 +81,17 @@ def _restore(array: Any, kind: Any) -> Any:
         return array
     if kind.typeName() == "variant":
         offsets = np.asarray(array.offsets)
-        found = array.values.take(pa.array(offsets[:-1], mask=np.diff(offsets) == 0))
-        return cast_nested(found, VARIANT_ARROW)
+        variants = array.values.take(pa.array(offsets[:-1], mask=np.diff(offsets) == 0))
+        return cast_nested(variants, VARIANT_ARROW)
     mask = array.is_null() if array.null_count else None
-    wanted = _arrow(array.type, kind)
+    arrow_type = _arrow(array.type, kind)
     if kind.typeName() == "struct":
-        children = [_restore(pc.struct_field(array, [at]), field.dataType) for at, field in enumerate(kind.fields)]
-        return pa.StructArray.from_arrays(children, fields=list(wanted), mask=mask)
+        children = [_restore(pc.struct_field(array, [index]), field.dataType) for index, field in enumerate(kind.fields)]
+        return pa.StructArray.from_arrays(children, fields=list(arrow_type), mask=mask)
     offsets = pa.array(np.asarray(array.offsets))
     if kind.typeName() == "map":
-        return pa.MapArray.from_arrays(offsets, array.keys, _restore(array.items, kind.valueType), type=wanted, mask=mask)
-    return pa.ListArray.from_arrays(offsets, _restore(array.values, kind.elementType), type=wanted, mask=mask)
+        return pa.MapArray.from_arrays(offsets, array.keys, _restore(array.items, kind.valueType), type=arrow_type, mask=mask)
+    return pa.ListArray.from_arrays(offsets, _restore(array.values, kind.elementType), type=arrow_type, mask=mask)
 
 
 def _arrow(sent: pa.DataType, kind: Any) -> pa.DataType:

@@ -41,16 +41,16 @@ def spark_frame(data: ps.DataFrame, schema: pa.Schema, index_col: str | Sequence
     """
     names = [_name(label) for label in data.columns]
     levels = index_levels(data.index.names, names, schema.names, index_col)
-    held = [_DROPPED.format(at) if level is None else level for at, level in enumerate(levels)]
-    kept = any(level is not None for level in levels)
+    index_columns = [_DROPPED.format(position) if level is None else level for position, level in enumerate(levels)]
+    keeps_index = any(level is not None for level in levels)
     with warnings.catch_warnings():  # pandas-on-Spark warns about a dropped index
         warnings.simplefilter("ignore")
-        frame = data.to_spark(index_col=held) if kept else data.to_spark()
+        frame = data.to_spark(index_col=index_columns) if keeps_index else data.to_spark()
     dtypes = list(data.dtypes)
-    if kept:
-        names, dtypes = [*held, *names], [*(data.index.dtypes if len(held) > 1 else [data.index.dtype]), *dtypes]
+    if keeps_index:
+        names, dtypes = [*index_columns, *names], [*(data.index.dtypes if len(index_columns) > 1 else [data.index.dtype]), *dtypes]
     frame = _with_wall_clocks(_with_categories(frame, names, dtypes), names, schema)
-    return frame.drop(*(name for name, level in zip(held, levels, strict=True) if level is None)) if kept else frame
+    return frame.drop(*(name for name, level in zip(index_columns, levels, strict=True) if level is None)) if keeps_index else frame
 
 
 def index_levels(
@@ -67,12 +67,12 @@ def index_levels(
     pyspark_paimon.SchemaMismatch: index 'town' is no column of the table, which has: id, city; ...
     """
     if index_col is not None:
-        wanted = [index_col] if isinstance(index_col, str) else list(index_col)
-        if len(wanted) != len(index_names):
+        level_names = [index_col] if isinstance(index_col, str) else list(index_col)
+        if len(level_names) != len(index_names):
             raise InvalidArgument(
-                f"index_col has {len(wanted)} names ({', '.join(wanted)}), but the index has {len(index_names)} levels; name each level"
+                f"index_col has {len(level_names)} names ({', '.join(level_names)}), but the index has {len(index_names)} levels; name each level"
             )
-        levels: list[str | None] = [*wanted]
+        levels: list[str | None] = [*level_names]
     else:
         levels = [None if name is None or _name(name) in columns else _name(name) for name in index_names]
     for level in filter(None, levels):
@@ -119,7 +119,7 @@ def _with_categories(frame: DataFrame, names: Sequence[str], dtypes: Sequence[An
 
 def _with_wall_clocks(frame: DataFrame, names: Sequence[str], schema: pa.Schema) -> DataFrame:
     """Convert instants back to local times, for columns without zone."""
-    held = {field.name: field.dataType.typeName() for field in frame.schema.fields}
+    type_by_name = {field.name: field.dataType.typeName() for field in frame.schema.fields}
     local = {field.name for field in schema if pa.types.is_timestamp(field.type) and field.type.tz is None}
-    shown = [name for name in names if name in local and held[name] == "timestamp"]
+    shown = [name for name in names if name in local and type_by_name[name] == "timestamp"]
     return frame.withColumns({name: frame[quote_name(name)].cast("timestamp_ntz") for name in shown}) if shown else frame

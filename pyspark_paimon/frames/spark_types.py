@@ -162,5 +162,5 @@ def cast_for_spark(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
         raise SchemaMismatch(f"the table's columns {batch.schema.names} do not fit the schema that Spark requests: {error}") from error
 
 
-def _cast(column: pa.Array, wanted: pa.DataType) -> pa.Array:
-    return cast_nested(column, wanted, safe="timestamp[ns" not in str(column.type))
+def _cast(column: pa.Array, target_type: pa.DataType) -> pa.Array:
+    return cast_nested(column, target_type, safe="timestamp[ns" not in str(column.type))

@@ -59,21 +59,23 @@ class Measures:
     row_counts: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, wanted: object, scope: ColumnScope) -> Measures:
+    def of(cls, functions_by_column: object, scope: ColumnScope) -> Measures:
         """Resolve names of columns and of parts of columns. ``count`` of a name that means none counts rows.
 
         Raises ``InvalidArgument`` for an unknown aggregate or one that the type does not support, ``UnknownColumn``, ``InvalidFilter``.
         """
-        if not isinstance(wanted, Mapping) or not wanted:
-            raise InvalidArgument(f"aggregate must be a dict like {{'n': 'count', 'amount': ['min', 'max', 'sum']}}, not {wanted!r:.60}")
+        if not isinstance(functions_by_column, Mapping) or not functions_by_column:
+            raise InvalidArgument(
+                f"aggregate must be a dict like {{'n': 'count', 'amount': ['min', 'max', 'sum']}}, not {functions_by_column!r:.60}"
+            )
         by_name: dict[str, tuple[Function, ...]] = {}
         values: dict[str, Expression] = {}
         row_counts = []
-        for given, texts in wanted.items():
-            functions = _functions(given, texts)
-            column = scope.find(str(given)) if functions == ("count",) else scope.column(str(given))
+        for column_name, texts in functions_by_column.items():
+            functions = _functions(column_name, texts)
+            column = scope.find(str(column_name)) if functions == ("count",) else scope.column(str(column_name))
             if column is None:
-                row_counts.append(str(given))
+                row_counts.append(str(column_name))
                 continue
             name, value = column
             for function in functions:
@@ -103,8 +105,8 @@ def computed_aggregates(functions: Iterable[tuple[str, Sequence[Function]]]) -> 
     {'n': ('sum', 'count', 'min')}
     """
     needed: dict[str, dict[AggregateName, None]] = {}
-    for name, wanted in functions:
-        parts = [part for function in wanted for part in _parts(function)]
+    for name, column_functions in functions:
+        parts = [part for function in column_functions for part in _parts(function)]
         if parts:
             needed.setdefault(name, {}).update(dict.fromkeys(parts))
     return {name: tuple(parts) for name, parts in needed.items()}
@@ -116,32 +118,37 @@ def _parts(function: Function) -> tuple[AggregateName, ...]:
     return _OF_AVERAGE if function == "avg" else (function,)
 
 
-def _functions(name: object, given: object) -> tuple[Function, ...]:
-    found = [given] if isinstance(given, str) else list(given) if isinstance(given, Sequence) else []
-    if not found:
-        raise InvalidArgument(f"aggregate: '{name}' must be one of {', '.join(FUNCTIONS)}, or a list of them, not {given!r:.60}")
-    return tuple(_function(name, one) for one in found)
+def _functions(name: object, value: object) -> tuple[Function, ...]:
+    function_names = [value] if isinstance(value, str) else list(value) if isinstance(value, Sequence) else []
+    if not function_names:
+        raise InvalidArgument(f"aggregate: '{name}' must be one of {', '.join(FUNCTIONS)}, or a list of them, not {value!r:.60}")
+    return tuple(_function(name, function_name) for function_name in function_names)
 
 
-def _function(name: object, given: object) -> Function:
+def _function(name: object, value: object) -> Function:
     for function in FUNCTIONS:
-        if isinstance(given, str) and given.lower() == function:
+        if isinstance(value, str) and value.lower() == function:
             return function
-    raise InvalidArgument(f"aggregate: {given!r:.40} of '{name}' is unknown; use one of {', '.join(FUNCTIONS)}")
+    raise InvalidArgument(f"aggregate: {value!r:.40} of '{name}' is unknown; use one of {', '.join(FUNCTIONS)}")
 
 
 def partitions_of(by: object, scope: ColumnScope, schema: TableSchema) -> tuple[str, ...] | None:
     """Return the partition columns to group by. None: other columns or expressions are among the keys."""
-    given = [by] if isinstance(by, str) else by or ()
-    if not isinstance(given, list | tuple) or not all(isinstance(name, str) for name in given):
+    names = [by] if isinstance(by, str) else by or ()
+    if not isinstance(names, list | tuple) or not all(isinstance(name, str) for name in names):
         return None
-    keys = dict(column for column in map(scope.find, given) if column is not None)
+    keys = dict(column for column in map(scope.find, names) if column is not None)
     partitions = all(name in schema.partition_keys and stored_name(value) == name for name, value in keys.items())
-    return tuple(keys) if partitions and len(keys) == len(set(given)) else None
+    return tuple(keys) if partitions and len(keys) == len(set(names)) else None
 
 
 def aggregate_table(
-    found: Mapping[bytes, RowSummary], measures: Measures, by: Sequence[str], schema: TableSchema, *, distinct: Mapping[str, pa.Array]
+    summary_by_partition: Mapping[bytes, RowSummary],
+    measures: Measures,
+    by: Sequence[str],
+    schema: TableSchema,
+    *,
+    distinct: Mapping[str, pa.Array],
 ) -> pa.Table:
     """Return the aggregates of stored columns as a table.
 
@@ -151,11 +158,13 @@ def aggregate_table(
     """
     columns = measures.stored or {}
     types = {column.name: column.type for column in schema.fields}
-    wanted = computed_aggregates((columns[name], functions) for name, functions in measures.functions.items())
-    groups: dict[tuple[Plain, ...], RowSummary] = _group_rows(found, by, schema) if by else {(): _whole(found, wanted)}
+    functions_by_column = computed_aggregates((columns[name], functions) for name, functions in measures.functions.items())
+    groups: dict[tuple[Plain, ...], RowSummary] = (
+        _group_rows(summary_by_partition, by, schema) if by else {(): _whole(summary_by_partition, functions_by_column)}
+    )
     keys = sorted(groups, key=lambda values: tuple(map(total_order_key, values)))
     names: list[str] = [*by, *measures.row_counts]
-    arrays: list[pa.Array] = [literal_array([key[at] for key in keys], types[name].column_type) for at, name in enumerate(by)]
+    arrays: list[pa.Array] = [literal_array([key[index] for key in keys], types[name].column_type) for index, name in enumerate(by)]
     arrays += [pa.array([groups[key].rows for key in keys], pa.int64()) for _ in measures.row_counts]
     for name, functions in measures.functions.items():
         for function in functions:
@@ -165,9 +174,9 @@ def aggregate_table(
                 continue
             summaries, column_type = [groups[key].columns[columns[name]] for key in keys], types[columns[name]].column_type
             if function == "avg":
-                arrays.append(averages([(one.value("sum"), one.value("count")) for one in summaries], column_type))
+                arrays.append(averages([(summary.value("sum"), summary.value("count")) for summary in summaries], column_type))
             else:
-                values = [one.value(function) for one in summaries]
+                values = [summary.value(function) for summary in summaries]
                 arrays.append(_values(values, function, name, column_type if function != "count" else None))
     return named_table(arrays, names)
 
@@ -179,10 +188,12 @@ def named_table(arrays: Sequence[Any], names: Sequence[str]) -> pa.Table:
     return pa.table(list(arrays), names=list(names))
 
 
-def _group_rows(found: Mapping[bytes, RowSummary], by: Sequence[str], schema: TableSchema) -> dict[tuple[Plain, ...], RowSummary]:
+def _group_rows(
+    summary_by_partition: Mapping[bytes, RowSummary], by: Sequence[str], schema: TableSchema
+) -> dict[tuple[Plain, ...], RowSummary]:
     partition = PartitionType(tuple(schema.partition_keys), tuple(schema.field(name).type for name in schema.partition_keys))
     groups: dict[tuple[Plain, ...], RowSummary] = {}
-    for row, summary in found.items():
+    for row, summary in summary_by_partition.items():
         values = dict(zip(schema.partition_keys, partition.decode(row), strict=True))
         key = tuple(values[name] for name in by)
         if key in groups:
@@ -192,11 +203,11 @@ def _group_rows(found: Mapping[bytes, RowSummary], by: Sequence[str], schema: Ta
     return groups
 
 
-def _whole(found: Mapping[bytes, RowSummary], wanted: Mapping[str, Sequence[AggregateName]]) -> RowSummary:
-    whole = RowSummary.of(wanted, {})
-    for summary in found.values():
-        whole.merge(summary)
-    return whole
+def _whole(summary_by_partition: Mapping[bytes, RowSummary], functions_by_column: Mapping[str, Sequence[AggregateName]]) -> RowSummary:
+    total = RowSummary.of(functions_by_column, {})
+    for summary in summary_by_partition.values():
+        total.merge(summary)
+    return total
 
 
 def _values(values: Sequence[Plain], function: AggregateName, column: str, column_type: ColumnType | None) -> pa.Array:
@@ -216,8 +227,8 @@ def too_large(total: int, column: str, column_type: ColumnType) -> OutOfRange:
     return _too_large(total, column, sum_type(column_type))
 
 
-def _too_large(total: Plain, column: str, wanted: ColumnType) -> OutOfRange:
-    return OutOfRange(f"the sum of column '{column}' is {_text(total, wanted)}, too large for {_name(wanted)}: sum a wider type")
+def _too_large(total: Plain, column: str, sum_type: ColumnType) -> OutOfRange:
+    return OutOfRange(f"the sum of column '{column}' is {_text(total, sum_type)}, too large for {_name(sum_type)}: sum a wider type")
 
 
 def averages(sums_and_counts: Sequence[tuple[Any, Any]], column_type: ColumnType) -> pa.Array:

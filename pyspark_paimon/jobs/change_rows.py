@@ -173,17 +173,17 @@ class KeyedChange(Change):
         if base is None:
             return 0
         user = self.request.commit_id
-        found, flush = 0, FlushProgress(self.progress)
+        changed_rows, flush = 0, FlushProgress(self.progress)
         store = self.store.with_listener(flush)
         with TableWrite(store, WriteJob(commit_id=user, threads=self.threads, base_snapshot_id=base.id)) as write:
             for batch in self.read(self.request.scan(self.store.schema, base.id)):
                 kind = DELETE if self.update is None else UPDATE_AFTER
                 rows = batch if self.update is None else self.update(pa.Table.from_batches([batch]))
                 write.write(rows, kinds=pa.array(np.full(batch.num_rows, kind, np.int8)))
-                found += batch.num_rows
-            with flush.begin(found):
+                changed_rows += batch.num_rows
+            with flush.begin(changed_rows):
                 messages += write.prepare_commit()
-        return found
+        return changed_rows
 
 
 class FilesChange(Change):

@@ -22,13 +22,13 @@ def write_counters(
     """Return the counters of a commit."""
     commits = list(messages)
     new = [file for message in commits for file in message.new_files]
-    made = [file for message in commits for file in message.compaction_files()]
+    compacted_files = [file for message in commits for file in message.compaction_files()]
     before = [file for message in commits for file in message.compact_before]
     return WriteCounters(
         rows=rows,
         bytes_in=bytes_in,
-        files=len(new) + len(made),
-        bytes_written=sum(file.file_size for file in (*new, *made)),
+        files=len(new) + len(compacted_files),
+        bytes_written=sum(file.file_size for file in (*new, *compacted_files)),
         compacted_files=len(before),
         compacted_bytes=sum(file.file_size for file in before),
         retries=retries,
@@ -97,6 +97,6 @@ def _replaced_partitions(store: FileStore, spec: Spec | None, messages: Sequence
     values = values_of(spec, store.schema)
     if values is not None:
         return {store.partition.encode(values)}
-    wanted = predicate_of([spec], store.schema)
-    own = {message.partition for message in messages if store.partition.keeps(wanted, message.partition)}
-    return own.union(store.live_partitions(store.snapshots.latest(), EntryFilter(predicate=wanted)))
+    predicate = predicate_of([spec], store.schema)
+    written_partitions = {message.partition for message in messages if store.partition.keeps(predicate, message.partition)}
+    return written_partitions.union(store.live_partitions(store.snapshots.latest(), EntryFilter(predicate=predicate)))

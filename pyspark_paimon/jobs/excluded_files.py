@@ -24,16 +24,16 @@ def without_files(store: FileStore, plan: ScanPlan, excluded_files: Sequence[str
     ``excluded_files``: paths of data files. Splits are divided into independent units.
     Raises ``CorruptFile`` if a merge needs one of the files: indexes changed between two plans of one snapshot.
     """
-    known = frozenset(excluded_files)
-    kept = []
+    excluded = frozenset(excluded_files)
+    splits = []
     for split in plan.splits:
         for unit in units(split, store.schema):
-            missing = [store.physical_files(unit.partition, unit.bucket, file)[0] in known for file in unit.files]
+            missing = [store.physical_files(unit.partition, unit.bucket, file)[0] in excluded for file in unit.files]
             if not any(missing):
-                kept.append(unit)
+                splits.append(unit)
             elif not unit.has_independent_files:
                 raise CorruptFile(store.root, "is planned otherwise than when the DataFrame was made; make it again")
-    return replace(plan, splits=tuple(kept))
+    return replace(plan, splits=tuple(splits))
 
 
 def check_excluded(store: FileStore, request: ScanRequest) -> None:

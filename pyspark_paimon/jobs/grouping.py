@@ -90,7 +90,7 @@ class Grouping:
         values: dict[str, Expression] = {name: ColumnValue(name, None, schema.field(name).type.column_type) for name in {*by, *counted}}
         return cls(
             schema,
-            {key_name(at): values[name] for at, name in enumerate(by)},
+            {key_name(position): values[name] for position, name in enumerate(by)},
             Measures(dict.fromkeys(counted, ("count",)), {name: values[name] for name in counted}),
         )
 
@@ -125,40 +125,40 @@ class Grouping:
 
     def fold_counts(self, keys: Sequence[Any], rows: Any) -> pa.Table:
         """Return one row a group, of values of ``counted_keys`` and how many rows have them."""
-        some = np.asarray(rows) > 0
+        has_rows = np.asarray(rows) > 0
         arrays: dict[str, Any] = {}
-        for at, (key, array) in enumerate(zip(self.keys.values(), keys, strict=True)):
-            arrays[key_name(at)] = sortable(canonical_array(array, key.type), key.type)
+        for position, (key, array) in enumerate(zip(self.keys.values(), keys, strict=True)):
+            arrays[key_name(position)] = sortable(canonical_array(array, key.type), key.type)
         arrays[ROWS] = rows
         for name, value in self.values.items():
-            at = next(at for at, key in enumerate(self.keys.values()) if key == value)
-            arrays[f"{name}.count"] = pc.if_else(arrays[key_name(at)].is_valid(), rows, 0)
-        return self.fold(pa.table(arrays).filter(pa.array(some)))
+            position = next(position for position, key in enumerate(self.keys.values()) if key == value)
+            arrays[f"{name}.count"] = pc.if_else(arrays[key_name(position)].is_valid(), rows, 0)
+        return self.fold(pa.table(arrays).filter(pa.array(has_rows)))
 
     def fold_all(self, batches: Iterable[pa.RecordBatch], path: str) -> pa.Table:
         """Return one row for each group of the batches' rows.
 
         ``path``: the table, for the error. Raises ``OutOfMemory`` if the groups exceed ``thresholds.grouped_bytes``.
         """
-        held: list[pa.Table] = []
+        folded: list[pa.Table] = []
         size = groups_size = 0
         for batch in batches:
-            held.append(self.fold(self._prepared(batch)))
-            size += held[-1].nbytes
+            folded.append(self.fold(self._prepared(batch)))
+            size += folded[-1].nbytes
             if size > max(thresholds.folded_bytes, 2 * groups_size):
-                held = [self.fold(pa.concat_tables(held))]
-                size = groups_size = held[0].nbytes
+                folded = [self.fold(pa.concat_tables(folded))]
+                size = groups_size = folded[0].nbytes
             if groups_size > thresholds.grouped_bytes:
                 raise OutOfMemory(
                     path,
                     f"the groups of aggregate(by={list(self.keys)}) need more than {size_text(thresholds.grouped_bytes)}; filter the scan, "
                     "group by fewer columns, or use to_duckdb() or to_spark(), which spill to disk",
                 )
-        return self.fold(pa.concat_tables(held) if held else self._prepared(_empty(self)))
+        return self.fold(pa.concat_tables(folded) if folded else self._prepared(_empty(self)))
 
     def fold(self, rows: pa.Table) -> pa.Table:
         """Return one row a group, of prepared or folded rows."""
-        keys = [key_name(at) for at in range(len(self.keys))]
+        keys = [key_name(position) for position in range(len(self.keys))]
         functions = {name: _HASHED.get(name.rpartition(".")[2], "sum") for name in rows.column_names if name not in keys}
         if not keys:  # one group, also of no rows
             counted = pc.ScalarAggregateOptions(min_count=0)
@@ -172,10 +172,12 @@ class Grouping:
     def _prepared(self, batch: pa.RecordBatch) -> pa.Table:
         """Return a batch's keys and values as they are folded."""
 
-        def column(found: ColumnValue) -> Any:
-            return column_part(batch.column(found.name), found.key)
+        def column(reference: ColumnValue) -> Any:
+            return column_part(batch.column(reference.name), reference.key)
 
-        arrays = {key_name(at): sortable(compute(key, column, batch.num_rows), key.type) for at, key in enumerate(self.keys.values())}
+        arrays = {
+            key_name(position): sortable(compute(key, column, batch.num_rows), key.type) for position, key in enumerate(self.keys.values())
+        }
         arrays[ROWS] = pa.array(np.ones(batch.num_rows, np.int64))
         for name, functions in self.parts.items():
             value = self.values[name]
@@ -188,9 +190,9 @@ class Grouping:
         """Return the groups with the carries of each word added to the next."""
         for name, functions in self.parts.items():
             count = word_count(self.values[name].type) if "sum" in functions else 0
-            for at in range(count - 1):
-                low, high = (np.asarray(folded.column(word(name, part))) for part in (at, at + 1))
-                for part, values in ((at, low & _LOW), (at + 1, high + (low >> _WORD))):
+            for word_index in range(count - 1):
+                low, high = (np.asarray(folded.column(word(name, part))) for part in (word_index, word_index + 1))
+                for part, values in ((word_index, low & _LOW), (word_index + 1, high + (low >> _WORD))):
                     position = folded.column_names.index(word(name, part))
                     folded = folded.set_column(position, word(name, part), pa.array(values))
         return folded
@@ -204,7 +206,7 @@ class Grouping:
 
         ``folded``: groups of ``with_values_of``.
         """
-        keys = {key_name(at): folded.column(key_name(at)) for at in range(len(self.keys))}
+        keys = {key_name(position): folded.column(key_name(position)) for position in range(len(self.keys))}
         present = folded.column(key_name(len(self.keys))).is_valid().cast(pa.int64())
         if not keys:
             return pa.array([pc.sum(present, min_count=0).as_py()], pa.int64())
@@ -214,7 +216,7 @@ class Grouping:
     def _ordered(self, folded: pa.Table) -> pa.Table:
         if not self.keys:
             return folded.combine_chunks()
-        order = [(key_name(at), "ascending", "at_start") for at in range(len(self.keys))]
+        order = [(key_name(position), "ascending", "at_start") for position in range(len(self.keys))]
         return folded.take(pc.sort_indices(folded, sort_keys=order)).combine_chunks()
 
     def result(self, folded: pa.Table, distinct: Mapping[str, pa.Array]) -> pa.Table:
@@ -224,7 +226,7 @@ class Grouping:
         """
         rows = self._ordered(folded)
         names: list[str] = [*self.keys, *self.measures.row_counts]
-        arrays = [_original(rows.column(key_name(at)).combine_chunks(), key.type) for at, key in enumerate(self.keys.values())]
+        arrays = [_original(rows.column(key_name(position)).combine_chunks(), key.type) for position, key in enumerate(self.keys.values())]
         arrays += [rows.column(ROWS) for _ in self.measures.row_counts]
         for name, functions in self.measures.functions.items():
             for function in functions:
@@ -242,9 +244,9 @@ class Grouping:
         if column_type.kind in FLOATS:
             sums = np.asarray(rows.column(word(name, 0)))
             with np.errstate(all="ignore"):
-                found = sums if function == "sum" else sums / counts
-            return pa.array(found, mask=counts == 0)
-        words = np.stack([np.asarray(rows.column(word(name, at))) for at in range(word_count(column_type))])
+                numbers = sums if function == "sum" else sums / counts
+            return pa.array(numbers, mask=counts == 0)
+        words = np.stack([np.asarray(rows.column(word(name, position))) for position in range(word_count(column_type))])
         if function == "avg":
             # A group, not a row, costs Python here: the quotient is exact before it is rounded.
             return averages(list(zip(_whole_numbers(words), counts.tolist(), strict=True)), column_type)
@@ -264,14 +266,14 @@ def _names(by: object) -> Sequence[str]:
     return by
 
 
-def key_name(at: int) -> str:
+def key_name(position: int) -> str:
     """Return the name of the column of a key."""
-    return f"key {at}"
+    return f"key {position}"
 
 
-def word(column: str, at: int) -> str:
+def word(column: str, position: int) -> str:
     """Return the name of a word of a column's sums."""
-    return f"{column}.{at}"
+    return f"{column}.{position}"
 
 
 def word_count(column_type: ColumnType) -> int:
@@ -298,7 +300,7 @@ def sum_columns(name: str, array: Any, column_type: ColumnType) -> dict[str, Any
     if len(words) > count:  # a sum of integers as a DECIMAL: its higher words are those of a 64-bit number
         high = np.asarray(words[1]) | (np.asarray(words[2]) << _WORD)
         words = [words[0], pa.array(high)]
-    return {word(name, at): part for at, part in enumerate(words)}
+    return {word(name, position): part for position, part in enumerate(words)}
 
 
 def words_of(array: Any) -> list[Any]:
@@ -338,21 +340,21 @@ def _original(array: Any, column_type: ColumnType) -> Any:
 
 
 def _whole_numbers(words: Any) -> list[int]:
-    return [sum(part << (_WORD * at) for at, part in enumerate(parts)) for parts in words.T.tolist()]
+    return [sum(part << (_WORD * position) for position, part in enumerate(parts)) for parts in words.T.tolist()]
 
 
 def _sums(words: Any, nulls: Any, name: str, column_type: ColumnType) -> pa.Array:
     """Return sums in Spark's type of a sum."""
-    wanted, high = sum_type(column_type), words[-1]
+    total_type, high = sum_type(column_type), words[-1]
     wrong = (high < -(2 ** (_WORD - 1))) | (high >= 2 ** (_WORD - 1))
     raw = np.ascontiguousarray((words & _LOW).T.astype(np.uint32))
     if column_type.kind is not Kind.DECIMAL:
-        found = pa.array(raw.view(np.int64).reshape(-1), mask=nulls)
+        sums = pa.array(raw.view(np.int64).reshape(-1), mask=nulls)
     else:
-        found = pa.Array.from_buffers(pa.decimal128(38, 0), len(raw), [None, pa.py_buffer(raw)])
-        most = pa.scalar(10**wanted.precision - 1, pa.decimal128(38, 0))
-        wrong |= np.asarray(pc.or_(pc.greater(found, most), pc.less(found, pc.negate(most))))
-        found = pc.if_else(pa.array(nulls | wrong), pa.scalar(None, found.type), found).view(wanted.arrow)
+        sums = pa.Array.from_buffers(pa.decimal128(38, 0), len(raw), [None, pa.py_buffer(raw)])
+        largest = pa.scalar(10**total_type.precision - 1, pa.decimal128(38, 0))
+        wrong |= np.asarray(pc.or_(pc.greater(sums, largest), pc.less(sums, pc.negate(largest))))
+        sums = pc.if_else(pa.array(nulls | wrong), pa.scalar(None, sums.type), sums).view(total_type.arrow)
     if wrong.any():
         raise too_large(_whole_numbers(words[:, wrong][:, :1])[0], name, column_type)
-    return found
+    return sums

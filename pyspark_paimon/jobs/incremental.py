@@ -64,7 +64,7 @@ def range_of(backend: Backend, schema: TableSchema, start: Point, end: Point | N
     )
 
 
-def exact_mode(backend: Backend, schema: TableSchema, wanted: IncrementalRange) -> IncrementalModeName:
+def exact_mode(backend: Backend, schema: TableSchema, snapshot_range: IncrementalRange) -> IncrementalModeName:
     """Return the mode that reports all changes of a range.
 
     For tables without a primary key it is ``delta``. Two tags are two states: ``diff``, whatever the changelog producer.
@@ -73,11 +73,13 @@ def exact_mode(backend: Backend, schema: TableSchema, wanted: IncrementalRange) 
     """
     if not schema.is_primary_key_table:
         return "delta"
-    if schema.core.changelog_producer == "none" or (wanted.start_tag is not None and wanted.end_tag is not None):
+    if schema.core.changelog_producer == "none" or (snapshot_range.start_tag is not None and snapshot_range.end_tag is not None):
         return "diff"
-    inside = [snapshot for snapshot in backend.ask(Snapshots()) if wanted.start_id < snapshot.id <= wanted.end_id]
-    producers = {backend.ask(SchemaOf(id=schema_id)).core.changelog_producer for schema_id in {snapshot.schema_id for snapshot in inside}}
-    overwritten = any(snapshot.commit_kind is CommitKind.OVERWRITE for snapshot in inside)
+    snapshots = [snapshot for snapshot in backend.ask(Snapshots()) if snapshot_range.start_id < snapshot.id <= snapshot_range.end_id]
+    producers = {
+        backend.ask(SchemaOf(id=schema_id)).core.changelog_producer for schema_id in {snapshot.schema_id for snapshot in snapshots}
+    }
+    overwritten = any(snapshot.commit_kind is CommitKind.OVERWRITE for snapshot in snapshots)
     return "diff" if overwritten or producers - {schema.core.changelog_producer} else "changelog"
 
 
@@ -120,19 +122,21 @@ def change_columns(columns: Sequence[str] | None, schema: TableSchema) -> tuple[
 
 def scan_fields(schema: TableSchema, columns: Sequence[str]) -> list[DataField]:
     """Return the fields of ``columns``, including the row kind and metadata columns."""
-    others: dict[str, DataField] = {}
+    metadata_by_name: dict[str, DataField] = {}
     if ROW_KIND in columns or metadata_names(columns, schema):
-        others = {ROW_KIND: _KIND_FIELD, **metadata_fields(schema)}
-    return [schema.field(name) if name in schema.names or name not in others else others[name] for name in columns]
+        metadata_by_name = {ROW_KIND: _KIND_FIELD, **metadata_fields(schema)}
+    return [schema.field(name) if name in schema.names or name not in metadata_by_name else metadata_by_name[name] for name in columns]
 
 
-def plan_changes(store: FileStore, request: ScanRequest, wanted: IncrementalRange) -> ScanPlan:
+def plan_changes(store: FileStore, request: ScanRequest, snapshot_range: IncrementalRange) -> ScanPlan:
     """Plan a scan of changes."""
     from lsm.incremental import planner as incremental  # noqa: PLC0415  # a client of a server needs no storage engine
 
-    last = None if wanted.end_delta is None else SnapshotKey(wanted.end_id, wanted.end_delta)
-    planner = incremental.IncrementalPlanner(store, wanted.start_id, wanted.end_id, wanted.start_tag, wanted.end_tag, last)
-    return planner.plan(incremental.IncrementalMode(wanted.mode), request.predicate, exact=wanted.exact)
+    last = None if snapshot_range.end_delta is None else SnapshotKey(snapshot_range.end_id, snapshot_range.end_delta)
+    planner = incremental.IncrementalPlanner(
+        store, snapshot_range.start_id, snapshot_range.end_id, snapshot_range.start_tag, snapshot_range.end_tag, last
+    )
+    return planner.plan(incremental.IncrementalMode(snapshot_range.mode), request.predicate, exact=snapshot_range.exact)
 
 
 def read_changes(store: FileStore, split: IncrementalSplit, request: ScanRequest, report: ReadReport | None) -> Iterator[pa.RecordBatch]:

@@ -94,12 +94,12 @@ class MergeRows:
         The caller passes the changed row counts to ``count_changes``.
         """
         gone, positions, new = [_NOWHERE], [_NOWHERE], [rows.slice(0, 0)]
-        for clause, chosen, sides in self._changes(rows):
+        for clause, places, sides in self._changes(rows):
             if clause.action == "delete":
-                gone.append(chosen[TARGET])
+                gone.append(places[TARGET])
             else:
-                positions.append(chosen[TARGET])
-                new.append(self._new(clause, chosen, sides))
+                positions.append(places[TARGET])
+                new.append(self._new(clause, places, sides))
         return Successors(np.concatenate(gone), np.concatenate(positions), pa.concat_tables(new))
 
     def count_changes(self, deleted: int, updated: int) -> None:
@@ -113,23 +113,23 @@ class MergeRows:
         self._matched[source] = True
         sides = {TARGET: rows, SOURCE: self.wanted.source}
         matches = np.zeros(rows.num_rows, np.int64)
-        for clause, chosen in self._decide_clauses("matched", {TARGET: target, SOURCE: source}, sides):
+        for clause, places in self._decide_clauses("matched", {TARGET: target, SOURCE: source}, sides):
             if not clause.is_version:
-                np.add.at(matches, chosen[TARGET], 1)
-            yield clause, chosen, sides
+                np.add.at(matches, places[TARGET], 1)
+            yield clause, places, sides
         if (twice := np.flatnonzero(matches > 1)).size:
             raise InvalidArgument(f"merge: two rows of the source match the row {self._name(rows, int(twice[0]))}")
         if self.reads_all:
             lone = np.ones(rows.num_rows, np.bool_)
             lone[target] = False
-            for clause, chosen in self._decide_clauses("not matched by source", {TARGET: np.flatnonzero(lone)}, sides):
-                yield clause, chosen, sides
+            for clause, places in self._decide_clauses("not matched by source", {TARGET: np.flatnonzero(lone)}, sides):
+                yield clause, places, sides
 
     def inserts(self) -> Iterator[WrittenRows]:
         """Yield the source rows to insert."""
         sides = {SOURCE: self.wanted.source}
-        for clause, chosen in self._decide_clauses("not matched", {SOURCE: np.flatnonzero(~self._matched)}, sides):
-            yield self._made(clause, chosen, sides)
+        for clause, places in self._decide_clauses("not matched", {SOURCE: np.flatnonzero(~self._matched)}, sides):
+            yield self._made(clause, places, sides)
 
     def refuse_repeated_keys(self, inserts: Sequence[WrittenRows]) -> None:
         """Raise ``InvalidArgument`` if two inserts have one key."""
@@ -151,31 +151,31 @@ class MergeRows:
     @cached_property
     def _columns(self) -> pa.Table:
         fields = tuple(self.schema.field(name) for name, _ in self.wanted.join.pairs)
-        nullable = tuple(type(one)(one.id, one.name, one.type.with_nullable(nullable=True)) for one in fields)
+        nullable = tuple(type(field)(field.id, field.name, field.type.with_nullable(nullable=True)) for field in fields)
         arrays = [self.wanted.source.column(name) for _, name in self.wanted.join.pairs]
-        return conform(pa.table(arrays, names=[one.name for one in fields]), TableSchema(id=0, fields=nullable)).combine_chunks()
+        return conform(pa.table(arrays, names=[field.name for field in fields]), TableSchema(id=0, fields=nullable)).combine_chunks()
 
     @cached_property
     def _keyed(self) -> Int64s:
-        known = np.ones(self._columns.num_rows, np.bool_)
+        has_key = np.ones(self._columns.num_rows, np.bool_)
         for column in self._columns.columns:
-            known &= np.asarray(column.is_valid())
-        return np.flatnonzero(known)
+            has_key &= np.asarray(column.is_valid())
+        return np.flatnonzero(has_key)
 
     def _pairs(self, rows: pa.Table) -> tuple[Int64s, Int64s]:
         """Return indexes of matching table and source rows."""
         wanted_keys = _zeros_alike(rows.select(self._keys.names))
-        known = np.ones(rows.num_rows, np.bool_)
+        has_key = np.ones(rows.num_rows, np.bool_)
         for column in wanted_keys.columns:
-            known &= np.asarray(column.is_valid())
-        at = np.flatnonzero(known)
-        found = self._keys.find(wanted_keys.take(pa.array(at)))
-        at, found = at[found >= 0], found[found >= 0]
+            has_key &= np.asarray(column.is_valid())
+        row_positions = np.flatnonzero(has_key)
+        key_numbers = self._keys.find(wanted_keys.take(pa.array(row_positions)))
+        row_positions, key_numbers = row_positions[key_numbers >= 0], key_numbers[key_numbers >= 0]
         order, starts, counts = self._by_key
-        target = np.repeat(at, counts[found])
-        begins = np.repeat(starts[found], counts[found])
-        inside = np.arange(len(target)) - np.repeat(np.cumsum(counts[found]) - counts[found], counts[found])
-        source = self._keyed[order[begins + inside]]
+        target = np.repeat(row_positions, counts[key_numbers])
+        begins = np.repeat(starts[key_numbers], counts[key_numbers])
+        offsets = np.arange(len(target)) - np.repeat(np.cumsum(counts[key_numbers]) - counts[key_numbers], counts[key_numbers])
+        source = self._keyed[order[begins + offsets]]
         for condition in self.wanted.join.conditions:
             holds = self._holds(condition, {TARGET: target, SOURCE: source}, {TARGET: rows, SOURCE: self.wanted.source})
             target, source = target[holds], source[holds]
@@ -205,20 +205,20 @@ class MergeRows:
             size = len(next(iter(left.values())))
             holds = np.ones(size, np.bool_) if clause.condition is None else self._holds(clause.condition, left, sides)
             if holds.any():
-                yield clause, {side: some[holds] for side, some in left.items()}
-            left = {side: some[~holds] for side, some in left.items()}
+                yield clause, {side: side_positions[holds] for side, side_positions in left.items()}
+            left = {side: side_positions[~holds] for side, side_positions in left.items()}
 
     def _holds(self, condition: Expression, positions: Mapping[str, Int64s], sides: Mapping[str, pa.Table]) -> Mask:
         return np.asarray(self._compute_values(condition, positions, sides).fill_null(False))
 
     def _compute_values(self, value: Value, positions: Mapping[str, Int64s], sides: Mapping[str, pa.Table]) -> Any:
-        def column(wanted: ColumnValue) -> Any:
-            side, name = wanted.name.split(".", 1)
-            found = sides[side].column(name).take(pa.array(positions[side]))
-            found = found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found
-            if wanted.key is not None:
-                return pc.map_lookup(found, pa.scalar(wanted.key), "last")
-            return found
+        def column(reference: ColumnValue) -> Any:
+            side, name = reference.name.split(".", 1)
+            array = sides[side].column(name).take(pa.array(positions[side]))
+            array = array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
+            if reference.key is not None:
+                return pc.map_lookup(array, pa.scalar(reference.key), "last")
+            return array
 
         rows = len(next(iter(positions.values())))
         if isinstance(value, pa.Scalar):
@@ -374,6 +374,6 @@ def merge_rows(
     return MergeResult.model_validate({**dict(result), **change.changed})
 
 
-def _write(write: TableWrite, made: Iterable[WrittenRows]) -> None:
-    for rows, kind in made:
+def _write(write: TableWrite, written_rows: Iterable[WrittenRows]) -> None:
+    for rows, kind in written_rows:
         write.write(rows, kinds=pa.array(np.full(rows.num_rows, kind, np.int8)))

@@ -92,13 +92,13 @@ def sort_columns(order_by: object, schema: TableSchema) -> tuple[SortColumn, ...
 def _parts(text: Any) -> Iterator[tuple[str, str, str, str]]:
     if not isinstance(text, str):
         raise InvalidArgument(f"order_by must be text such as 'price DESC NULLS LAST, id', or a sequence of such items, not {text!r}")
-    at = 0
-    while at < len(text):
-        match = _ITEM.match(text, at)
+    offset = 0
+    while offset < len(text):
+        match = _ITEM.match(text, offset)
         if match is None:
-            raise InvalidArgument(f"order_by: '{text[at:].strip()}' must be 'column [ASC | DESC] [NULLS FIRST | LAST]'")
+            raise InvalidArgument(f"order_by: '{text[offset:].strip()}' must be 'column [ASC | DESC] [NULLS FIRST | LAST]'")
         yield match[1] or "", match[2] or "", match[3] or "", match[4] or ""
-        at = match.end()
+        offset = match.end()
 
 
 def order_text(columns: Sequence[SortColumn]) -> str:
@@ -149,9 +149,9 @@ def first_rows(
     map_in_threads(partial(_read_unit, read), list(zip(units, reports, strict=True)), threads)
     rows = read.top.rows(_schema(store.schema, request))
     if report is not None:
-        for own in reports:
-            report.merge(own)
-        report.rows_returned += rows.num_rows - sum(own.rows_returned for own in reports)
+        for split_report in reports:
+            report.merge(split_report)
+        report.rows_returned += rows.num_rows - sum(split_report.rows_returned for split_report in reports)
     return rows
 
 

@@ -78,8 +78,8 @@ def _bar(event: ProgressEvent) -> str:
     size = f", {_size(event.bytes_done)}" if event.bytes_done else ""
     if not event.total:
         return f"{event.done:,} {event.unit}{size}"
-    done, total = (event.bytes_done, event.total_bytes) if event.total_bytes and event.done < event.total else (event.done, event.total)
-    filled = _WIDTH * min(done, total) // total
+    progress, total = (event.bytes_done, event.total_bytes) if event.total_bytes and event.done < event.total else (event.done, event.total)
+    filled = _WIDTH * min(progress, total) // total
     of = f" of {_size(event.total_bytes)}" if event.total_bytes else ""
     return f"[{'#' * filled}{'.' * (_WIDTH - filled)}] {event.done:,} of {event.total:,} {event.unit}{size}{of if size else ''}"
 
@@ -193,13 +193,13 @@ class Steps:
         """
         self._tell(1, size, self.total)
 
-    def advance(self, size: int, done: int = 0) -> None:
+    def advance(self, size: int, finished: int = 0) -> None:
         """Count processed bytes and finished pieces.
 
         The last piece is counted by ``finish`` or ``end`` only.
         """
-        if size or done:
-            self._tell(done, size, None if self.total is None else self.total - 1)
+        if size or finished:
+            self._tell(finished, size, None if self.total is None else self.total - 1)
 
     def end(self) -> None:
         """Report completion, including skipped pieces."""
@@ -207,11 +207,11 @@ class Steps:
         self.total_bytes = self._bytes if self.total_bytes is None else self.total_bytes
         self._tell(self.total, self.total_bytes, self.total)
 
-    def _tell(self, done: int, size: int, most: int | None) -> None:
+    def _tell(self, finished: int, size: int, limit: int | None) -> None:
         if self.progress is None:
             return
         with self._lock:
-            self._done = self._done + done if most is None else max(self._done, min(self._done + done, most))
+            self._done = self._done + finished if limit is None else max(self._done, min(self._done + finished, limit))
             self._bytes = self._bytes + size if self.total_bytes is None else min(self._bytes + size, self.total_bytes)
             event = ProgressEvent(
                 stage=self.stage, done=self._done, total=self.total, unit=self.unit, bytes_done=self._bytes, total_bytes=self.total_bytes

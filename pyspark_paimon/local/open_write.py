@@ -123,7 +123,7 @@ class OpenWrite:
             stopwatch("commit")
             return result
 
-        done = RowTransaction(
+        committed = RowTransaction(
             commit, request.compactor, request.identifier, is_new=request.first_run, compacts=self.compacts, threads=threads
         ).run(
             lambda current: self._flush_into(current.work, batches) if ready is None else current.work.extend(ready),
@@ -138,12 +138,14 @@ class OpenWrite:
             ),
             evaluations=EVALUATIONS if reassigns else 1,
         )
-        if not done.rounds:
+        if not committed.rounds:
             self.discard()
-            return write_result(done.result, 0, 0, self._start)
+            return write_result(committed.result, 0, 0, self._start)
         stopwatch("compact")
-        counters = write_counters(done.messages, rows=self.rows, retries=commit.retries, millis=stopwatch.millis, bytes_in=self._size)
-        return write_result(done.result, self.rows, sum(len(message.new_files) for message in done.messages), self._start, counters)
+        counters = write_counters(committed.messages, rows=self.rows, retries=commit.retries, millis=stopwatch.millis, bytes_in=self._size)
+        return write_result(
+            committed.result, self.rows, sum(len(message.new_files) for message in committed.messages), self._start, counters
+        )
 
     def _ready(self, request: WriteRequest, pending: TableSchema, batches: Iterable[Batch]) -> list[CommitMessage]:
         """Flush all rows, and then store the schema of their files."""

@@ -40,8 +40,8 @@ def plan_request(store: FileStore, request: ScanRequest, pinned: Snapshot | None
     limit = None if request.order_by or request.keys is not None else request.limit  # sorted or sought rows may come from any split
     top = _top_level(store, request)
     predicate = request.predicate
-    others = metadata_names(request.columns, store.schema)
-    columns = tuple(name for name in request.columns if name not in others)
+    metadata_columns = metadata_names(request.columns, store.schema)
+    columns = tuple(name for name in request.columns if name not in metadata_columns)
     make = partial(ScanPlanner(store, top).plan, predicate, snapshot=snapshot, columns=columns, limit=limit)
     short = predicate is None or is_short(predicate)
     plan = make() if snapshot is None or not short else _plan(store, snapshot, (repr(predicate), limit, top, request.columns), make)
@@ -65,29 +65,33 @@ def plan_lookup(store: FileStore, request: ScanRequest, pinned: Snapshot | None)
     if snapshot is None or len(parts) > thresholds.held_splits:
         return plan_request(store, request, pinned)
     if pinned is None:
-        seen = _metadata_files(store, snapshot)
+        identities = _metadata_files(store, snapshot)
     else:  # read its metadata while the snapshot is checked
-        snapshot, seen = store.file_io.run_parallel(partial(store.snapshots.readable, *pinned.key), partial(_metadata_files, store, pinned))
-    if seen is None:
+        snapshot, identities = store.file_io.run_parallel(
+            partial(store.snapshots.readable, *pinned.key), partial(_metadata_files, store, pinned)
+        )
+    if identities is None:
         return plan_request(store, request, snapshot)
     top = _top_level(store, request)
-    return plan_of_keys(snapshot.id, [(_held_bucket(store, snapshot, seen, part.place, top), part.keys) for part in parts])
+    return plan_of_keys(snapshot.id, [(_held_bucket(store, snapshot, identities, part.place, top), part.keys) for part in parts])
 
 
 def hold_buckets(store: FileStore, snapshot: Snapshot, places: Iterable[BucketPlace]) -> None:
     """Cache the files of some buckets for lookups."""
-    seen = _metadata_files(store, snapshot)
-    if seen is not None and other_branch(store) is None:
-        for place in places:
-            _held_bucket(store, snapshot, seen, place, 0)
+    identities = _metadata_files(store, snapshot)
+    if identities is not None and other_branch(store) is None:
+        for bucket_place in places:
+            _held_bucket(store, snapshot, identities, bucket_place, 0)
 
 
-def _held_bucket(store: FileStore, snapshot: Snapshot, seen: tuple[StatIdentity, ...], place: BucketPlace, top: int) -> HeldBucket:
+def _held_bucket(
+    store: FileStore, snapshot: Snapshot, identities: tuple[StatIdentity, ...], bucket_place: BucketPlace, top: int
+) -> HeldBucket:
     def make() -> HeldBucket:
-        predicate = place.predicate(store.schema)
-        return HeldBucket.of(store, ScanPlanner(store, top).plan(predicate, snapshot=snapshot, bucket=place.bucket))
+        predicate = bucket_place.predicate(store.schema)
+        return HeldBucket.of(store, ScanPlanner(store, top).plan(predicate, snapshot=snapshot, bucket=bucket_place.bucket))
 
-    return _held(store, snapshot, seen, (place, top), make, most=sys.maxsize)
+    return _held(store, snapshot, identities, (bucket_place, top), make, max_splits=sys.maxsize)
 
 
 def _plan(store: FileStore, snapshot: Snapshot, question: Hashable, make: Callable[[], ScanPlan]) -> ScanPlan:
@@ -95,28 +99,34 @@ def _plan(store: FileStore, snapshot: Snapshot, question: Hashable, make: Callab
 
     A cached plan is valid for one table state, while all metadata files are the same. Only small plans are cached.
     """
-    seen = _metadata_files(store, snapshot)
-    if seen is None or other_branch(store) is not None:
+    identities = _metadata_files(store, snapshot)
+    if identities is None or other_branch(store) is not None:
         return make()
-    return _held(store, snapshot, seen, question, make, most=thresholds.held_splits)
+    return _held(store, snapshot, identities, question, make, max_splits=thresholds.held_splits)
 
 
 def _held(
-    store: FileStore, snapshot: Snapshot, seen: tuple[StatIdentity, ...], question: Hashable, make: Callable[[], P], *, most: int
+    store: FileStore,
+    snapshot: Snapshot,
+    identities: tuple[StatIdentity, ...],
+    question: Hashable,
+    make: Callable[[], P],
+    *,
+    max_splits: int,
 ) -> P:
     """Return a cached value of one table state, or call ``make``.
 
-    Values of more than ``most`` splits are not cached.
+    Values of more than ``max_splits`` splits are not cached.
     """
     options = tuple(sorted(store.schema.options.items()))
     key = "plan", store.root, store.branch, snapshot.id, snapshot.delta_manifest_list, store.schema.id, options, question
-    held = store.cache.files.get(key)
-    if held is not None and held[0] == seen:
-        found: P = held[1]
-        return found
+    entry = store.cache.files.get(key)
+    if entry is not None and entry[0] == identities:
+        cached_plan: P = entry[1]
+        return cached_plan
     plan = make()
-    if len(plan.splits) <= most:
-        store.cache.files.put(key, (seen, plan), _PLAN_BYTES + sums_of(plan.splits).files * _FILE_BYTES)
+    if len(plan.splits) <= max_splits:
+        store.cache.files.put(key, (identities, plan), _PLAN_BYTES + sums_of(plan.splits).files * _FILE_BYTES)
     return plan
 
 
@@ -135,7 +145,7 @@ def _metadata_files(store: FileStore, snapshot: Snapshot) -> tuple[StatIdentity,
         manifests = [meta.file_name for meta in store.manifest_metas(snapshot)]
         if len(manifests) > thresholds.held_manifests:
             return None
-        found = tuple(store.file_io.identity(store.paths.manifest(name)) for name in (*names, *manifests))
+        identities = tuple(store.file_io.identity(store.paths.manifest(name)) for name in (*names, *manifests))
     except FileNotFoundError:
         return None  # planning reports the missing file
-    return None if None in found else found
+    return None if None in identities else identities

@@ -128,25 +128,25 @@ def summarise(store: FileStore, request: ScanRequest, plan: ScanPlan, threads: i
     """
     question = aggregation(store, request)
     report = ReadReport()
-    found: dict[bytes, RowSummary] = {}
+    summary_by_partition: dict[bytes, RowSummary] = {}
     unread: list[tuple[bytes, aggregates.Unread]] = []
     for split in plan.splits:
-        known, parts = question.known(split, report)
-        _add(found, split.partition, known)
+        metadata_summary, parts = question.known(split, report)
+        _add(summary_by_partition, split.partition, metadata_summary)
         unread += [(split.partition, part) for part in parts]
     summaries = map_in_threads(lambda part: part[1](ReadReport()), unread, threads)
     for (partition, _), summary in zip(unread, summaries, strict=True):
-        _add(found, partition, summary)
-    return found
+        _add(summary_by_partition, partition, summary)
+    return summary_by_partition
 
 
 def summarise_split(store: FileStore, request: ScanRequest, split: str) -> dict[bytes, RowSummary]:
     """Aggregate the rows of one split, given as JSON."""
     parsed, report = incremental.split_from_json(split), ReadReport()
-    found, unread = aggregation(store, request).known(parsed, report)
+    split_summary, unread = aggregation(store, request).known(parsed, report)
     for part in unread:
-        found.merge(part(report))
-    return {parsed.partition: found}
+        split_summary.merge(part(report))
+    return {parsed.partition: split_summary}
 
 
 def read_counted(store: FileStore, request: ScanRequest, plan: ScanPlan, threads: int) -> tuple[FunnelStage, ...]:
@@ -166,16 +166,16 @@ def summarise_cheaply(store: FileStore, request: ScanRequest, plan: ScanPlan) ->
     if asks_files and (request.incremental is not None or plan.file_count > thresholds.counted_files):
         return None
     question = aggregation(store, request)
-    found: dict[bytes, RowSummary] = {}
+    summaries: dict[bytes, RowSummary] = {}
     files = thresholds.counted_files
     for split in plan.splits:
         if asks_files or split.merged_row_count is None:
             files -= len(split.files)
-        known = question.cheap(split) if files >= 0 else None
-        if known is None:
+        split_summary = question.cheap(split) if files >= 0 else None
+        if split_summary is None:
             return None
-        _add(found, split.partition, known)
-    return found
+        _add(summaries, split.partition, split_summary)
+    return summaries
 
 
 def aggregation(store: FileStore, request: ScanRequest) -> aggregates.RowAggregation:
@@ -190,9 +190,9 @@ def count_groups(store: FileStore, request: ScanRequest, plan: ScanPlan, groupin
 
     Opens data files only where indexes are not enough.
     """
-    known, sources = _count_by_indexes(store, request, plan, grouping)
+    index_counts, sources = _count_by_indexes(store, request, plan, grouping)
     folded = grouping.fold_all(interleave(sources, threads), store.root)
-    return _fold_groups(grouping, folded, known)
+    return _fold_groups(grouping, folded, index_counts)
 
 
 def count_groups_cheaply(store: FileStore, request: ScanRequest, plan: ScanPlan, grouping: RowGrouping) -> pa.Table | None:
@@ -202,8 +202,8 @@ def count_groups_cheaply(store: FileStore, request: ScanRequest, plan: ScanPlan,
     """
     if request.incremental is not None or plan.file_count > thresholds.counted_files:
         return None
-    known, sources = _count_by_indexes(store, request, plan, grouping)
-    return None if sources else _fold_groups(grouping, grouping.fold_all((), store.root), known)
+    index_counts, sources = _count_by_indexes(store, request, plan, grouping)
+    return None if sources else _fold_groups(grouping, grouping.fold_all((), store.root), index_counts)
 
 
 def _count_by_indexes(
@@ -213,33 +213,35 @@ def _count_by_indexes(
     condition = request.keys_and_filter(store.schema)
     counting = values.ValueCounting(store, request.predicate, grouping.counted_keys or (), request.columns)
     report = ReadReport()
-    known: list[values.CountedValues] = []
+    index_counts: list[values.CountedValues] = []
     sources: list[Callable[[], Iterator[pa.RecordBatch]]] = []
     for split in plan.splits:
         if type(split) is not DataSplit or not split.has_independent_files or condition[0] is not None:
             sources.append(partial(_rows_of, store, request, split, condition, None))
             continue
         counted, unread = counting.of_split(split, report)
-        known += counted
+        index_counts += counted
         sources += [read.batches for read in unread]
-    return known, sources
+    return index_counts, sources
 
 
-def _fold_groups(grouping: RowGrouping, folded: pa.Table, known: Sequence[values.CountedValues]) -> pa.Table:
-    return grouping.fold(pa.concat_tables([folded, *(grouping.fold_counts(one.keys, one.rows) for one in known)]))
+def _fold_groups(grouping: RowGrouping, folded: pa.Table, index_counts: Sequence[values.CountedValues]) -> pa.Table:
+    return grouping.fold(
+        pa.concat_tables([folded, *(grouping.fold_counts(value_counts.keys, value_counts.rows) for value_counts in index_counts)])
+    )
 
 
-def rows_in(found: Mapping[bytes, RowSummary], limit: int | None) -> int:
+def rows_in(summaries: Mapping[bytes, RowSummary], limit: int | None) -> int:
     """Return the number of rows, at most ``limit``."""
-    rows = sum(summary.rows for summary in found.values())
+    rows = sum(summary.rows for summary in summaries.values())
     return rows if limit is None else min(rows, limit)
 
 
-def _add(found: dict[bytes, RowSummary], partition: bytes, summary: RowSummary) -> None:
-    if partition in found:
-        found[partition].merge(summary)
+def _add(summaries: dict[bytes, RowSummary], partition: bytes, summary: RowSummary) -> None:
+    if partition in summaries:
+        summaries[partition].merge(summary)
     else:
-        found[partition] = summary
+        summaries[partition] = summary
 
 
 def _limit(request: ScanRequest) -> int | None:
@@ -258,13 +260,13 @@ def _in_order(
     reports = [ReadReport() for _ in range(len(plan.splits))]
     condition = request.keys_and_filter(store.schema)  # once for all splits: it may be a long list of keys
 
-    def rows(position: int, own: ReadReport) -> Iterator[pa.RecordBatch]:
-        return _rows_of(store, request, plan.splits[position], condition, own)
+    def rows(position: int, split_report: ReadReport) -> Iterator[pa.RecordBatch]:
+        return _rows_of(store, request, plan.splits[position], condition, split_report)
 
-    sources = [partial(rows, position, own) for position, own in enumerate(reports)]
+    sources = [partial(rows, position, split_report) for position, split_report in enumerate(reports)]
     try:
         yield from interleave(sources, threads, ahead)
     finally:  # the consumer may leave early
         if report is not None:
-            for own in reports:
-                report.merge(own)
+            for split_report in reports:
+                report.merge(split_report)

@@ -88,8 +88,8 @@ class LocalReads:
     ) -> Iterator[pa.RecordBatch]:
         from pyspark_paimon.jobs.progress import reading as reported  # noqa: PLC0415  # see test_imports
 
-        with reported(store, plan, self._progress, stage) as seen, explain_read_errors(store):
-            yield from reading.plan_rows(seen, request, plan, self._readers, report, ahead=ahead)
+        with reported(store, plan, self._progress, stage) as reporting_store, explain_read_errors(store):
+            yield from reading.plan_rows(reporting_store, request, plan, self._readers, report, ahead=ahead)
 
     def read_split(self, request: ScanRequest, split: DataSplit | str, report: ReadReport | None = None) -> Iterator[pa.RecordBatch]:
         """Return the rows of one split, unordered.
@@ -141,15 +141,15 @@ class LocalReads:
         plan = self._plan(store, request)
         from pyspark_paimon.jobs.progress import reading as reported  # noqa: PLC0415  # see test_imports
 
-        with reported(store, plan, self._progress, "scan") as seen, explain_read_errors(store):
-            return reading.count_groups(seen, request, plan, grouping, self._readers)
+        with reported(store, plan, self._progress, "scan") as reporting_store, explain_read_errors(store):
+            return reading.count_groups(reporting_store, request, plan, grouping, self._readers)
 
     def _summarise(self, store: FileStore, request: ScanRequest) -> dict[bytes, RowSummary]:
         plan = self._plan(store, request)
         from pyspark_paimon.jobs.progress import reading as reported  # noqa: PLC0415  # see test_imports
 
-        with reported(store, plan, self._progress, "scan") as seen, explain_read_errors(store):
-            return reading.summarise(seen, request, plan, self._readers)
+        with reported(store, plan, self._progress, "scan") as reporting_store, explain_read_errors(store):
+            return reading.summarise(reporting_store, request, plan, self._readers)
 
     def scan_bytes(self, request: ScanRequest) -> int:
         """Estimate the bytes of data files that a read of the rows decodes.
@@ -160,8 +160,8 @@ class LocalReads:
         plan = self.plan(request)
         if keys is None:
             return plan.file_size
-        most = thresholds.open_cost_bytes * keys.rows.num_rows
-        return sum(min(file.file_size, most) for split in plan.splits for file in split.files)
+        max_file_bytes = thresholds.open_cost_bytes * keys.rows.num_rows
+        return sum(min(file.file_size, max_file_bytes) for split in plan.splits for file in split.files)
 
     def cheap_aggregate(self, request: ScanRequest) -> dict[bytes, RowSummary] | None:
         """Aggregate by metadata, indexes and footers of few files.
@@ -197,8 +197,8 @@ class LocalReads:
         analyzed = self.analyzed_count(request)
         if analyzed is not None:
             return analyzed
-        found = self.cheap_aggregate(request)
-        return None if found is None else reading.rows_in(found, request.limit)
+        summaries = self.cheap_aggregate(request)
+        return None if summaries is None else reading.rows_in(summaries, request.limit)
 
     def analyzed_count(self, request: ScanRequest) -> int | None:
         """Return the number of rows by the snapshot's statistics.

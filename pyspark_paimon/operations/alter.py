@@ -91,8 +91,8 @@ def schema_changes(schema: TableSchema, rows: pa.Schema, options: CoreOptions) -
     A new column whose values are all null has no type and is left out.
     """
     rules = MergeRules(options.write_merge_schema_type_widening, options.write_merge_schema_explicit_cast)
-    given = [field for field in rows if field.name != ROW_KIND and not pa.types.is_null(field.type)]
-    return merge_changes(schema, from_arrow(pa.schema(given)), rules)
+    typed_fields = [field for field in rows if field.name != ROW_KIND and not pa.types.is_null(field.type)]
+    return merge_changes(schema, from_arrow(pa.schema(typed_fields)), rules)
 
 
 def check_types(store: FileStore, changes: Sequence[SchemaChange]) -> None:
@@ -126,13 +126,13 @@ def check_rescale(store: FileStore, changes: Sequence[SchemaChange]) -> None:
     changed = {key: value for change in changes if isinstance(change, ChangeOptions) for key, value in change.options.items()}
     if store.schema.partition_keys or changed.get("bucket") is None:
         return
-    wanted = CoreOptions.of({"bucket": str(changed["bucket"])}).bucket
-    if wanted < 1 or store.options.bucket < 1:
+    bucket_count = CoreOptions.of({"bucket": str(changed["bucket"])}).bucket
+    if bucket_count < 1 or store.options.bucket < 1:
         return
-    others = set(store.live_entries(store.snapshots.latest()).total_buckets.tolist()) - {wanted}
-    if others:
+    other_counts = set(store.live_entries(store.snapshots.latest()).total_buckets.tolist()) - {bucket_count}
+    if other_counts:
         raise UnsupportedOption(
             "bucket",
-            f"{store.root} has no partitions and its rows are in {others.pop()} buckets, so later writes would fail; "
-            f"call rescale({wanted}), which moves the rows, too",
+            f"{store.root} has no partitions and its rows are in {other_counts.pop()} buckets, so later writes would fail; "
+            f"call rescale({bucket_count}), which moves the rows, too",
         )

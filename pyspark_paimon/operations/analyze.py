@@ -35,14 +35,22 @@ class Analyze(Operation[AnalyzeResult]):
         if snapshot is None:
             return AnalyzeResult(rows=0, bytes=0, columns=0, snapshot_id=None)
         request = ScanRequest(columns=self.columns, snapshot_id=snapshot.id, schema_id=store.schema.id)
-        rows, found = collect_statistics(table.read(request, stage="analyze"), [store.schema.field(name) for name in self.columns])
+        rows, column_statistics = collect_statistics(
+            table.read(request, stage="analyze"), [store.schema.field(name) for name in self.columns]
+        )
         plan = ScanPlanner(store.with_options(OWN_BRANCH)).plan(snapshot=snapshot)
         size = plan.file_size * rows // max(plan.row_count, 1)
         statistics = Statistics(
-            snapshot_id=snapshot.id, schema_id=store.schema.id, merged_record_count=rows, merged_record_size=size, col_stats=found
+            snapshot_id=snapshot.id,
+            schema_id=store.schema.id,
+            merged_record_count=rows,
+            merged_record_size=size,
+            col_stats=column_statistics,
         )
         committed = FileStoreCommit(store, self.commit_id).analyze(statistics, snapshot)
-        return AnalyzeResult(rows=rows, bytes=size, columns=len(found), snapshot_id=committed, seconds=time.perf_counter() - start)
+        return AnalyzeResult(
+            rows=rows, bytes=size, columns=len(column_statistics), snapshot_id=committed, seconds=time.perf_counter() - start
+        )
 
 
 class ReadStatistics(Question[StatisticsJson | None]):

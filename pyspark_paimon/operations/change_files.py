@@ -65,12 +65,12 @@ class ChangeFiles(TaskOperation[WriteResult]):
         change = self._change(store, store.snapshots.same(base))
         splits = change.buckets(partitions_of(tasks))
 
-        def changed(reporting: FileStore, some: Sequence[Task]) -> TaskWork:
+        def changed(reporting: FileStore, group: Sequence[Task]) -> TaskWork:
             work = TaskWork()
-            for task in some:
-                done = replace(change, store=reporting).run(splits[task.bucket_id]) if task.bucket_id in splits else None
-                if done is not None:
-                    work.add(TaskWork([done[0]], Counter(rows=done[1])))
+            for task in group:
+                changed_files = replace(change, store=reporting).run(splits[task.bucket_id]) if task.bucket_id in splits else None
+                if changed_files is not None:
+                    work.add(TaskWork([changed_files[0]], Counter(rows=changed_files[1])))
             return work
 
         return changed

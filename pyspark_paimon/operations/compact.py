@@ -110,11 +110,11 @@ class Compact(_Buckets):
         if not self.full and not self.order_by:
             entries = due.due_entries(store, entries)
         entries = entries.select(entries.bucket >= 0)
-        codes, known = entries.partition_codes
+        codes, partitions = entries.partition_codes
         sizes: Counter[tuple[int, int]] = Counter()
         for code, bucket, size in zip(codes.tolist(), entries.bucket.tolist(), entries.file_size.tolist(), strict=True):
             sizes[code, bucket] += size
-        tasks = sorted(Task(known[code].hex(), bucket, size) for (code, bucket), size in sizes.items())
+        tasks = sorted(Task(partitions[code].hex(), bucket, size) for (code, bucket), size in sizes.items())
         return TaskPlan(base=EMPTY_TABLE if latest is None else latest.key, tasks=tuple(tasks))
 
     def group_tasks(self, tasks: Sequence[Task], small_at_once: int) -> tuple[list[list[Task]], list[list[Task]]]:
@@ -128,7 +128,7 @@ class Compact(_Buckets):
         small = [task for task in tasks if task.size <= thresholds.small_bucket_bytes]
         together = min(thresholds.buckets_a_job, -(-len(small) // small_at_once)) or 1
         large = [[task] for task in tasks if task.size > thresholds.small_bucket_bytes]
-        return large, [small[at : at + together] for at in range(0, len(small), together)]
+        return large, [small[start : start + together] for start in range(0, len(small), together)]
 
     def prepare(self, store: FileStore, base: SnapshotKey, tasks: Sequence[Task], threads: int) -> Worker:
         """Return the compaction of some buckets at the newest snapshot."""
@@ -197,8 +197,8 @@ class MovePostponed(_Buckets):
         """Return the move of some partitions."""
         waiting = postponed.waiting_files(store, store.snapshots.same(base), EntryFilter(partitions=partitions_of(tasks)))
 
-        def moved(reporting: FileStore, some: Sequence[Task]) -> TaskWork:
-            files = {partition: waiting[partition] for partition in partitions_of(some)}
+        def moved(reporting: FileStore, group: Sequence[Task]) -> TaskWork:
+            files = {partition: waiting[partition] for partition in partitions_of(group)}
             return TaskWork(postponed.move_rows(reporting, files, self.commit_id, base, threads=threads))
 
         return moved
@@ -232,8 +232,8 @@ def compact_table(backend: Backend, schema: TableSchema, compact: Compact) -> Co
         options=compact.options,
         properties=compact.properties,
     )
-    moved, done = backend.run(move), backend.run(compact)
-    return done if done.snapshot_id is not None else done.model_copy(update={"snapshot_id": moved.snapshot_id})
+    moved, compacted = backend.run(move), backend.run(compact)
+    return compacted if compacted.snapshot_id is not None else compacted.model_copy(update={"snapshot_id": moved.snapshot_id})
 
 
 def _order_columns(schema: TableSchema, order_by: Sequence[str] | str, strategy: ClusterStrategyName) -> tuple[str, ...]:

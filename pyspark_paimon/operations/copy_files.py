@@ -150,9 +150,9 @@ class CopyFiles(TaskOperation[CopyResult]):
         for index in indexed:
             indexes.setdefault((index.partition, index.bucket), []).append(index)
 
-        def copied(target: FileStore, some: Sequence[Task]) -> TaskWork:
+        def copied(target: FileStore, group: Sequence[Task]) -> TaskWork:
             work = TaskWork()
-            for task in some:
+            for task in group:
                 if task.file:
                     entry = entries[*task.bucket_id, task.file]
                     work.add(TaskWork([_copy_data(source, target, entry)], Counter(files=1, rows=entry.file.row_count, bytes=task.size)))
@@ -186,8 +186,8 @@ class CopyFiles(TaskOperation[CopyResult]):
         """Return the data files to copy, and the index files of their partitions."""
         snapshot = source.snapshots.tag(self.tag)
         entries = list(source.live_entries(snapshot, EntryFilter(predicate=self.predicate)).entries())
-        wanted = {entry.partition for entry in entries}
-        indexes = [index for index in source.index_entries(snapshot) if index.partition in wanted]
+        partitions = {entry.partition for entry in entries}
+        indexes = [index for index in source.index_entries(snapshot) if index.partition in partitions]
         for index in indexes:
             if index.index_type not in {DELETION_VECTORS, HASH}:
                 raise UnsupportedTable(f"{source.root}: index file {index.file_name} of type {index.index_type} cannot be copied")
@@ -219,8 +219,8 @@ def _copy_indexes(source: FileStore, target: FileStore, task: Task, total: int, 
         )
         files.setdefault(entry.index_type, []).append(entry)
     changes = tuple(
-        IndexChange.model_validate({"kind": kind, "new": tuple(e.file.model_copy(update={"external_path": None}) for e in some)})
-        for kind, some in files.items()
+        IndexChange.model_validate({"kind": kind, "new": tuple(e.file.model_copy(update={"external_path": None}) for e in index_entries)})
+        for kind, index_entries in files.items()
     )
     partition, bucket = task.bucket_id
     return CommitMessage(partition=partition, bucket=bucket, total_buckets=total, index_changes=changes)

@@ -50,12 +50,12 @@ class ExpireSnapshots(Operation[ExpireResult]):
         if self.limit is None and _LIMIT in self.options:  # the table's own limit is for commits only
             policy["limit"] = store.options.snapshot_expire_limit
         if self.dry_run:
-            would, counts = run_dry(store, lambda seen: expire_snapshots(seen, **policy))
+            would, counts = run_dry(store, lambda reporting_store: expire_snapshots(reporting_store, **policy))
             removal = removal_of(counts, snapshots=would.snapshots, manifests=would.manifests)
             return ExpireResult(snapshots=would.snapshots, data_files=would.data_files, manifests=would.manifests, removal=removal)
-        with count_deletes(store, table.progress, "expire") as seen:
-            done = expire_snapshots(seen, **policy)
-        return ExpireResult(snapshots=done.snapshots, data_files=done.data_files, manifests=done.manifests)
+        with count_deletes(store, table.progress, "expire") as reporting_store:
+            expired = expire_snapshots(reporting_store, **policy)
+        return ExpireResult(snapshots=expired.snapshots, data_files=expired.data_files, manifests=expired.manifests)
 
 
 class RemoveOrphans(Operation[list[OrphanFile]]):
@@ -66,8 +66,8 @@ class RemoveOrphans(Operation[list[OrphanFile]]):
 
     def run(self, table: OpenTable) -> list[OrphanFile]:
         """Delete the files and return them."""
-        with count_deletes(table.store(), table.progress, "orphans") as seen:
-            return _files(remove_orphans(seen, self.older_than_ms))
+        with count_deletes(table.store(), table.progress, "orphans") as reporting_store:
+            return _files(remove_orphans(reporting_store, self.older_than_ms))
 
 
 class ListOrphans(Question[list[OrphanFile]]):

@@ -32,9 +32,9 @@ class AdviseIndexes(Question[ArrowTable]):
         store = table.store()
         snapshot = None if self.snapshot_id is None else store.snapshots.readable(self.snapshot_id)
         filters = []
-        for given in self.filters:
-            request = ScanRequest.of(given.predicate, columns=store.schema.names[:1], snapshot=snapshot)
+        for bound_filter in self.filters:
+            request = ScanRequest.of(bound_filter.predicate, columns=store.schema.names[:1], snapshot=snapshot)
             plan = table.plan(request.model_copy(update={"options": _WITHOUT_INDEXES}))
-            filters.append(AdvisedFilter(given.text, given.predicate, plan))
+            filters.append(AdvisedFilter(bound_filter.text, bound_filter.predicate, plan))
         rows = 0 if snapshot is None else snapshot.total_record_count
         return IndexAdvice(store, filters, rows, self.most_bytes).table()

@@ -26,23 +26,23 @@ def run_steps(steps: Mapping[str, tuple[bool, Callable[[], object]]], *, dry_run
 
     ``steps``: (wanted, function) by member of the result. An error is recorded and the next step runs.
     """
-    found: dict[str, Any] = {}
+    results: dict[str, Any] = {}
     errors: dict[str, str] = {}
     seconds: dict[str, float] = {}
-    for name, (wanted, step) in steps.items():
-        if not wanted:
+    for name, (is_enabled, step) in steps.items():
+        if not is_enabled:
             continue
         started = time.perf_counter()
         try:
-            found[name] = step()
+            results[name] = step()
         except (PaimonError, OSError) as error:
             _LOG.warning("maintenance: %s failed", name, exc_info=True)
             errors[name] = f"{type(error).__name__}: {error}"
         seconds[name] = round(time.perf_counter() - started, 3)
-    orphans = found.pop("orphans", None)
+    orphans = results.pop("orphans", None)
     if orphans is not None:
-        found |= {"orphans": len(orphans), "orphan_bytes": sum(orphan.size for orphan in orphans)}
-    return MaintenanceResult(dry_run=dry_run, errors=errors, seconds=seconds, **found)
+        results |= {"orphans": len(orphans), "orphan_bytes": sum(orphan.size for orphan in orphans)}
+    return MaintenanceResult(dry_run=dry_run, errors=errors, seconds=seconds, **results)
 
 
 def without_index(schema: TableSchema, column: str, index_type: str | None) -> dict[str, str | None]:
@@ -58,15 +58,17 @@ def without_index(schema: TableSchema, column: str, index_type: str | None) -> d
     changes: dict[str, str | None] = {}
     indexes = {spec.index_type for spec in schema.file_index.specs if str(spec.column) == column and index_type in {None, spec.index_type}}
     if not indexes:
-        known = sorted(f"{spec.column} ({spec.index_type})" for spec in schema.file_index.specs)
-        raise InvalidArgument(f"column '{column}' has no {index_type or 'file'} index; indexes are on: {', '.join(known) or 'no column'}")
+        index_names = sorted(f"{spec.column} ({spec.index_type})" for spec in schema.file_index.specs)
+        raise InvalidArgument(
+            f"column '{column}' has no {index_type or 'file'} index; indexes are on: {', '.join(index_names) or 'no column'}"
+        )
     for kind in sorted(indexes):
         key = option_key(kind, "columns")
         rest = [name for name in (part.strip() for part in schema.options.get(key, "").split(",")) if name and name != column]
         changes[key] = ", ".join(rest) or None
         bare = column.partition("[")[0]
-        own = () if any(name.partition("[")[0] == bare for name in rest) else (option_key(kind, bare, ""),)
-        changes |= {option: None for option in schema.options if option.startswith(own)} if own else {}
+        option_prefix = () if any(name.partition("[")[0] == bare for name in rest) else (option_key(kind, bare, ""),)
+        changes |= {option: None for option in schema.options if option.startswith(option_prefix)} if option_prefix else {}
     return changes
 
 
@@ -78,8 +80,8 @@ def indexes_of_column(backend: Backend, column: str, index_type: str | None) -> 
     pinned = backend.ask(Pin(travel=TravelRequest()))
     rows = backend.ask(ListIndexes(view="file_indexes", snapshot_id=None if pinned is None else pinned.id)).to_pylist()
     types = {index_type, ROW_BLOCKS} if index_type == _BLOOM else {index_type}
-    found = [row for row in rows if row["column_name"] == column and (index_type is None or row["index_type"] in types)]
-    files = {row["file_path"] for row in found}
-    removal = Removal(files=len(files), bytes=sum(row["index_size_in_bytes"] for row in found))
+    index_rows = [row for row in rows if row["column_name"] == column and (index_type is None or row["index_type"] in types)]
+    files = {row["file_path"] for row in index_rows}
+    removal = Removal(files=len(files), bytes=sum(row["index_size_in_bytes"] for row in index_rows))
     looked_at = len({row["file_path"] for row in rows})
     return IndexRewriteResult(files=looked_at, rewritten=len(files), bytes_read=0, bytes_written=0, snapshot_id=None, removal=removal)

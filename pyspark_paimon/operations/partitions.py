@@ -46,10 +46,10 @@ class _PartitionRemoval(Destruction):
         commit = FileStoreCommit(store, self.commit_id)
         if earlier is not None:
             return TableChangeResult(snapshot_id=commit.finish_earlier(earlier).snapshot_id)
-        done = commit.truncate(
+        committed = commit.truncate(
             partitions=partitions, properties=commit_properties(self.verb, {"partitions": len(partitions)}, self.properties)
         )
-        return TableChangeResult(snapshot_id=done.snapshot_id, partitions=names)
+        return TableChangeResult(snapshot_id=committed.snapshot_id, partitions=names)
 
     @abstractmethod
     def partitions_of(self, store: FileStore) -> list[bytes]:
@@ -64,8 +64,8 @@ class DropPartitions(_PartitionRemoval):
 
     def partitions_of(self, store: FileStore) -> list[bytes]:
         """Return the partitions with files that match the specifications."""
-        wanted = EntryFilter(predicate=predicate_of(self.partitions, store.schema))
-        return store.live_partitions(store.snapshots.latest(), wanted)
+        entry_filter = EntryFilter(predicate=predicate_of(self.partitions, store.schema))
+        return store.live_partitions(store.snapshots.latest(), entry_filter)
 
 
 class ExpirePartitions(_PartitionRemoval):
@@ -96,8 +96,8 @@ class MarkPartitionsDone(Operation[TableChangeResult]):
         for action in store.options.raw.get(_DONE_ACTION, _SUCCESS_FILE).split(","):
             if action.strip() != _SUCCESS_FILE:
                 raise UnsupportedOption(_DONE_ACTION, f"'{action.strip()}' is not supported, only '{_SUCCESS_FILE}'; nothing was marked")
-        wanted = EntryFilter(predicate=predicate_of(self.partitions, store.schema))
-        partitions = store.live_partitions(store.snapshots.latest(), wanted)
+        entry_filter = EntryFilter(predicate=predicate_of(self.partitions, store.schema))
+        partitions = store.live_partitions(store.snapshots.latest(), entry_filter)
         for partition in partitions:
             mark_done(store, store.partition.decode(partition))
         return TableChangeResult(partitions=partition_names(store, partitions))

@@ -117,19 +117,19 @@ class RewriteStored(Compact):
     def _rewrite(self, store: FileStore, tasks: Sequence[Task]) -> TaskWork:
         buckets = [task.bucket_id for task in tasks]
         if store.key is not None:
-            whole = store.with_options(_WHOLE_BUCKETS)
-            return TaskWork(table_write.compact_together(whole, buckets, full=True, commit_id=self.commit_id))
+            bucket_store = store.with_options(_WHOLE_BUCKETS)
+            return TaskWork(table_write.compact_together(bucket_store, buckets, full=True, commit_id=self.commit_id))
         numbers = {bucket for _, bucket in buckets}
         with table_write.TableWrite(store, bucket_writer.WriteJob(write_only=True, commit_id=self.commit_id, buckets=numbers)) as write:
             for partition, bucket in buckets:
-                inside = EntryFilter(partitions={partition}, buckets={bucket})
-                entries = store.live_entries(store.snapshots.latest(), inside).entries()
+                bucket_filter = EntryFilter(partitions={partition}, buckets={bucket})
+                entries = store.live_entries(store.snapshots.latest(), bucket_filter).entries()
                 write.rewrite(partition, bucket, self._storing(store, entries))
             return TaskWork(write.prepare_commit())
 
     def _storing(self, store: FileStore, entries: Sequence[ManifestEntry]) -> set[str]:
-        wanted = TRUE if self.wanted is None else self.wanted
-        return stored_rows.files_storing(store, entries, wanted, threads=store.file_io.max_concurrency)
+        predicate = TRUE if self.wanted is None else self.wanted
+        return stored_rows.files_storing(store, entries, predicate, threads=store.file_io.max_concurrency)
 
 
 class ForgetHistory(Operation[TableChangeResult]):
@@ -155,13 +155,16 @@ class ForgetHistory(Operation[TableChangeResult]):
         if committed is None:
             return TableChangeResult()
         alone = store.with_options(_NO_HISTORY)
-        done = snapshots.expire_snapshots(alone, retain_min=1, retain_max=1, older_than_ms=time.time_ns() // 1_000_000 + 1)
+        expired = snapshots.expire_snapshots(alone, retain_min=1, retain_max=1, older_than_ms=time.time_ns() // 1_000_000 + 1)
         waiting = store.snapshots.next_for_consumers()
         with history_change.lock_history(store, "the purge of changelogs"):
             ended = store.snapshots.kept.forget_unless(lambda changelog: waiting is not None and changelog.id >= waiting)
         data, manifests = delete_files.remove_unreachable(alone, (), ended) if ended else (0, 0)
         return TableChangeResult(
-            snapshot_id=committed, snapshots=done.snapshots, data_files=done.data_files + data, manifests=done.manifests + manifests
+            snapshot_id=committed,
+            snapshots=expired.snapshots,
+            data_files=expired.data_files + data,
+            manifests=expired.manifests + manifests,
         )
 
 
@@ -173,26 +176,26 @@ class FindHolders(Question[tuple[Holder, ...]]):
     def answer(self, table: OpenTable) -> tuple[Holder, ...]:
         """Search the files of all snapshots, tags, branches and changelogs."""
         store = table.without_cache()
-        wanted = TRUE if self.predicate is None else self.predicate
+        predicate = TRUE if self.predicate is None else self.predicate
 
-        def find(seen: FileStore, entries: Sequence[ManifestEntry]) -> set[str]:
-            if any(seen.schema.column_types.get(name) != store.schema.column_types[name] for name in columns_of(wanted)):
+        def find(held_store: FileStore, entries: Sequence[ManifestEntry]) -> set[str]:
+            if any(held_store.schema.column_types.get(name) != store.schema.column_types[name] for name in columns_of(predicate)):
                 return {entry.file.file_name for entry in entries}  # a branch without such columns cannot be searched
-            return stored_rows.files_storing(seen, entries, wanted, threads=table.threads)
+            return stored_rows.files_storing(held_store, entries, predicate, threads=table.threads)
 
-        found = [Holder(kind=holder.kind, name=holder.name, files=holder.files) for holder in holders.holders_of(store, find)]
+        all_holders = [Holder(kind=holder.kind, name=holder.name, files=holder.files) for holder in holders.holders_of(store, find)]
         loose = orphans.list_orphans(store, time.time_ns() // 1_000_000 + 60_000)
         if loose:
-            found.append(Holder(kind="unreferenced", name="files of running or killed writes", files=len(loose)))
+            all_holders.append(Holder(kind="unreferenced", name="files of running or killed writes", files=len(loose)))
         if copies := _count_files(store.file_io, store.paths.repairs):
-            found.append(Holder(kind="copies", name="_repair", files=copies))
-        return tuple(found)
+            all_holders.append(Holder(kind="copies", name="_repair", files=copies))
+        return tuple(all_holders)
 
 
 def _count_files(file_io: FileIO, directory: str) -> int:
     listed = list(file_io.list(directory))
-    inside = sum(_count_files(file_io, f"{directory}/{status.name}") for status in listed if status.is_dir)
-    return inside + sum(not status.is_dir for status in listed)
+    nested_files = sum(_count_files(file_io, f"{directory}/{status.name}") for status in listed if status.is_dir)
+    return nested_files + sum(not status.is_dir for status in listed)
 
 
 def purge_files(backend: Backend, schema: TableSchema, request: DeleteRequest, count: Callable[[], int], *, dry_run: bool) -> PurgeResult:
@@ -221,11 +224,11 @@ def purge_table(
     start = time.perf_counter()
     backend.ask(CheckPurge())
     if dry_run:
-        found = backend.ask(FindHolders(predicate=request.predicate))
-        return PurgeResult(rows=count(), holders=found, dry_run=True, seconds=time.perf_counter() - start)
+        current_holders = backend.ask(FindHolders(predicate=request.predicate))
+        return PurgeResult(rows=count(), holders=current_holders, dry_run=True, seconds=time.perf_counter() - start)
     rows = files = expired = 0
     snapshot_id: int | None = None
-    held: tuple[Holder, ...] = ()
+    remaining_holders: tuple[Holder, ...] = ()
     for number in range(1, _ROUNDS + 1):  # other commits may write such rows meanwhile
         name = f"{request.commit_id}-{number}"
         if schema.bucket_mode is BucketMode.POSTPONE_MODE:
@@ -238,11 +241,13 @@ def purge_table(
             ended = backend.run(ForgetHistory(commit_id=f"{name}-end", properties=request.properties))
         snapshot_id, expired = ended.snapshot_id, expired + ended.snapshots
         backend.run(RemoveOrphans(older_than_ms=cutoff_of(None)))
-        held = backend.ask(FindHolders(predicate=request.predicate))
-        if not any(holder.kind == "snapshot" and snapshot_id is not None and int(holder.name) >= snapshot_id for holder in held):
+        remaining_holders = backend.ask(FindHolders(predicate=request.predicate))
+        if not any(
+            holder.kind == "snapshot" and snapshot_id is not None and int(holder.name) >= snapshot_id for holder in remaining_holders
+        ):
             break
     seconds = time.perf_counter() - start
-    return PurgeResult(rows=rows, files=files, snapshots=expired, snapshot_id=snapshot_id, holders=held, seconds=seconds)
+    return PurgeResult(rows=rows, files=files, snapshots=expired, snapshot_id=snapshot_id, holders=remaining_holders, seconds=seconds)
 
 
 @contextmanager

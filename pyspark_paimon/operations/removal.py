@@ -42,8 +42,10 @@ class HistoryChange(Destruction):
     def _preview(self, store: FileStore) -> TableChangeResult:
         from manifest.expire.dry_run import run_dry  # noqa: PLC0415  # imports the deletion code
 
-        done, counts = run_dry(store, self.change, self.branch_to_delete(store))
-        return done.model_copy(update={"removal": removal_of(counts, snapshots=done.snapshots, tags=done.tags, manifests=done.manifests)})
+        preview, counts = run_dry(store, self.change, self.branch_to_delete(store))
+        return preview.model_copy(
+            update={"removal": removal_of(counts, snapshots=preview.snapshots, tags=preview.tags, manifests=preview.manifests)}
+        )
 
 
 def preview_partitions(store: FileStore, partitions: Collection[bytes]) -> TableChangeResult:
@@ -59,9 +61,9 @@ def partition_names(store: FileStore, partitions: Collection[bytes]) -> tuple[st
     return tuple(sorted(display_partition(store.partition.decode(partition), store.schema) for partition in partitions))
 
 
-def removal_of(counts: RemovalCounts, **others: Any) -> Removal:
+def removal_of(counts: RemovalCounts, **more_counts: Any) -> Removal:
     """Return files, rows and bytes of ``counts`` with ``others``."""
-    return Removal(data_files=counts.data_files, files=counts.files, rows=counts.rows, bytes=counts.bytes, **others)
+    return Removal(data_files=counts.data_files, files=counts.files, rows=counts.rows, bytes=counts.bytes, **more_counts)
 
 
 def result_of(removed: Removed) -> TableChangeResult:

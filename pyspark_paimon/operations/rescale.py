@@ -50,14 +50,14 @@ class Rescale(Destruction):
             if not self.dry_run:
                 table.run(AlterSchema(changes=changes, rescales=True))
             store = store.with_schema(evolve(store.schema, changes)) if self.dry_run else table.writable()
-        wanted = None if self.partitions is None else predicate_of(self.partitions, store.schema)
-        found = partitions_to_rescale(store, store.snapshots.latest(), EntryFilter(predicate=wanted))
+        predicate = None if self.partitions is None else predicate_of(self.partitions, store.schema)
+        stale_partitions = partitions_to_rescale(store, store.snapshots.latest(), EntryFilter(predicate=predicate))
         if self.dry_run:
-            return preview_partitions(store, found)
-        names, snapshot_id = partition_names(store, found), None
-        for number, partition in enumerate(found):
-            done = rescale_partition(store, partition, f"{self.commit_id}-{number}", threads=table.threads, properties=self.properties)
-            snapshot_id = done.snapshot_id or snapshot_id
+            return preview_partitions(store, stale_partitions)
+        names, snapshot_id = partition_names(store, stale_partitions), None
+        for number, partition in enumerate(stale_partitions):
+            committed = rescale_partition(store, partition, f"{self.commit_id}-{number}", threads=table.threads, properties=self.properties)
+            snapshot_id = committed.snapshot_id or snapshot_id
         return TableChangeResult(snapshot_id=snapshot_id, partitions=names)
 
     def _check(self, store: FileStore) -> None:

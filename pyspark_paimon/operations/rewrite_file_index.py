@@ -46,10 +46,10 @@ class RewriteFileIndex(TaskOperation[IndexRewriteResult]):
     def plan(self, store: FileStore) -> TaskPlan:
         """List data files, the largest first."""
         latest = store.snapshots.latest()
-        wanted = self.predicate if self.partitions is None else predicate_of(self.partitions, store.schema)
-        entries = store.live_entries(latest, EntryFilter(predicate=wanted))
-        found = entries.select(entries.bucket != POSTPONE_BUCKET).entries()
-        tasks = (Task(entry.partition.hex(), entry.bucket, entry.file.file_size, entry.file.file_name) for entry in found)
+        predicate = self.predicate if self.partitions is None else predicate_of(self.partitions, store.schema)
+        entries = store.live_entries(latest, EntryFilter(predicate=predicate))
+        live_entries = entries.select(entries.bucket != POSTPONE_BUCKET).entries()
+        tasks = (Task(entry.partition.hex(), entry.bucket, entry.file.file_size, entry.file.file_name) for entry in live_entries)
         return TaskPlan(
             base=EMPTY_TABLE if latest is None else latest.key, tasks=tuple(sorted(tasks, key=lambda task: (-task.size, task.file)))
         )
@@ -57,15 +57,18 @@ class RewriteFileIndex(TaskOperation[IndexRewriteResult]):
     def prepare(self, store: FileStore, base: SnapshotKey, tasks: Sequence[Task], threads: int) -> Worker:
         """Find the files, and return the worker that rewrites them."""
         del threads
-        found = store.live_entries(store.snapshots.same(base), EntryFilter(partitions=partitions_of(tasks))).entries()
-        entries = {(entry.partition, entry.bucket, entry.file.file_name): entry for entry in found}
+        live_entries = store.live_entries(store.snapshots.same(base), EntryFilter(partitions=partitions_of(tasks))).entries()
+        entries = {(entry.partition, entry.bucket, entry.file.file_name): entry for entry in live_entries}
         rewriter = rewrite.FileIndexRewriter(store, self.commit_id, base.id)
 
-        def rewritten(reporting: FileStore, some: Sequence[Task]) -> TaskWork:
-            one = replace(rewriter, store=reporting)
-            done = [one.rewrite(entries[*task.bucket_id, task.file]) for task in some]
-            sizes = Counter(bytes_read=sum(file.bytes_read for file in done), bytes_written=sum(file.bytes_written for file in done))
-            return TaskWork([file.message for file in done if file.message is not None], sizes)
+        def rewritten(reporting: FileStore, group: Sequence[Task]) -> TaskWork:
+            reporting_rewriter = replace(rewriter, store=reporting)
+            rewritten_files = [reporting_rewriter.rewrite(entries[*task.bucket_id, task.file]) for task in group]
+            sizes = Counter(
+                bytes_read=sum(file.bytes_read for file in rewritten_files),
+                bytes_written=sum(file.bytes_written for file in rewritten_files),
+            )
+            return TaskWork([file.message for file in rewritten_files if file.message is not None], sizes)
 
         return rewritten
 

@@ -35,7 +35,7 @@ class Rollback(HistoryChange):
 
     def target(self, store: FileStore) -> Snapshot:
         """Return the snapshot that becomes the newest."""
-        found = store.snapshots.travel(**self.model_dump(exclude={"dry_run"}))
-        if found is None:
+        snapshot = store.snapshots.travel(**self.model_dump(exclude={"dry_run"}))
+        if snapshot is None:
             raise InvalidArgument("a rollback needs one of snapshot, tag, timestamp and watermark")
-        return found
+        return snapshot

@@ -60,8 +60,8 @@ class Assignments:
                 raise InvalidArgument(f"column '{name}': values takes constants; give the expression in set={{'{name}': ...}}")
             if name in bound:
                 raise InvalidArgument(f"column '{name}' is in both set and values; remove one of them")
-        refuse_overlaps(fields, {resolve(one, schema.column_types) for one in (*constants, *bound) if one not in fields})
-        given = {name: bound.pop(name) if name in bound else constants.pop(name) for name in fields}
+        refuse_overlaps(fields, {resolve(column, schema.column_types) for column in (*constants, *bound) if column not in fields})
+        value_by_name = {name: bound.pop(name) if name in bound else constants.pop(name) for name in fields}
         names = {resolve(name, schema.column_types) for name in bound} | {path[0] for path in fields.values()}
         refuse_fixed(names, schema)  # before an error in one of the texts
         for name, value in bound.items():
@@ -70,11 +70,11 @@ class Assignments:
             else:
                 constants[name] = value
         for name, path in fields.items():
-            value = given[name]
+            value = value_by_name[name]
             computes = is_spark_column(value) or isinstance(value, pc.Expression) or (isinstance(value, str) and name not in (values or {}))
             new = _bind(name, value, schema) if computes else constant(path, value, schema)
-            known = constants.get(path[0], ColumnValue(path[0], None, schema.column_types[path[0]]))
-            constants[path[0]] = with_field(path, new, known, schema)
+            current = constants.get(path[0], ColumnValue(path[0], None, schema.column_types[path[0]]))
+            constants[path[0]] = with_field(path, new, current, schema)
         return cls.of(constants, schema)
 
     @classmethod
@@ -89,15 +89,15 @@ class Assignments:
         if not values:
             raise InvalidArgument("update sets no column; give set={column: expression} or values={column: constant}")
         bound: dict[str, Any] = {}
-        for given, value in values.items():
-            name = resolve(given, schema.column_types)
+        for written_name, value in values.items():
+            name = resolve(written_name, schema.column_types)
             if name in bound:
                 raise InvalidArgument(f"column '{name}' is set twice")
             bound[name] = value
         refuse_fixed(bound, schema)
-        found = cls(schema, bound)
-        found._check()
-        return found
+        assignments = cls(schema, bound)
+        assignments._check()
+        return assignments
 
     def apply(self, rows: pa.Table) -> pa.Table:
         """Return ``rows`` with new values in the set columns.
@@ -114,15 +114,15 @@ class Assignments:
             ]
         )
         try:
-            done = plan.to_table(use_threads=False)
+            updated = plan.to_table(use_threads=False)
         except (pa.ArrowException, TypeError) as error:
             raise InvalidArgument(f"the new values cannot be computed: {error}") from error
         for name, value in self.values.items():
             if is_bound(value):
-                done = done.set_column(done.column_names.index(name), name, _compute(value, rows))
+                updated = updated.set_column(updated.column_names.index(name), name, _compute(value, rows))
         # An expression may cast bytes to text unchecked.
-        validate_rows(done.select(list(self.values)))
-        return conform(done, self.schema)
+        validate_rows(updated.select(list(self.values)))
+        return conform(updated, self.schema)
 
     def refuse_expressions(self) -> None:
         """Raise ``InvalidArgument`` for an expression that Spark cannot compute."""
@@ -202,32 +202,32 @@ def _bind_text(name: str, text: str, schema: TableSchema, spark: Any) -> Any:
         return functions_of(spark).expr(text)
     if isinstance(bound, LiteralValue) and bound.value is None:
         return None  # NULL alone is of any type
-    wanted = schema.field(name).type
+    column_type = schema.field(name).type
     bound = assigned(bound, schema.column_types[name], text)
-    if not wanted.is_nested and not may_cast(bound.type.arrow, wanted.arrow):
+    if not column_type.is_nested and not may_cast(bound.type.arrow, column_type.arrow):
         raise SchemaMismatch(
-            f"column '{name}' is {wanted}, and '{text:.60}' is of type {bound.type.kind}; cast it, or {_advice(name, text)}"
+            f"column '{name}' is {column_type}, and '{text:.60}' is of type {bound.type.kind}; cast it, or {_advice(name, text)}"
         )
     return bound
 
 
-def _bind(name: str, given: object, schema: TableSchema) -> Expression:
+def _bind(name: str, value: object, schema: TableSchema) -> Expression:
     """Bind the expression for a column or field on the columns of the table, which may be called ``t.n``, too."""
     from pyspark_paimon.filter.joined_sql import bind_value  # noqa: PLC0415  # see test_imports
 
     try:
-        bound = bind_value(given, {TARGET: schema.column_types})
+        bound = bind_value(value, {TARGET: schema.column_types})
     except UnknownColumn as error:
-        raise UnknownColumn(error.column, schema.names, _advice(name, given)) from error
+        raise UnknownColumn(error.column, schema.names, _advice(name, value)) from error
     except InvalidFilter as error:
-        raise InvalidFilter(f"column '{name}': {error}; {_advice(name, given)}") from error
+        raise InvalidFilter(f"column '{name}': {error}; {_advice(name, value)}") from error
     return map_columns(bound, lambda column: ColumnValue(column.name.partition(".")[2], column.key, column.type))
 
 
-def _advice(name: str, given: object) -> str:
-    if isinstance(given, StatementText):
+def _advice(name: str, value: object) -> str:
+    if isinstance(value, StatementText):
         return "quote a text: '...'"
-    return f"in set= a text is a SQL expression; for the text itself write values={{'{name}': {given!r:.60}}}, or quote it: \"'...'\""
+    return f"in set= a text is a SQL expression; for the text itself write values={{'{name}': {value!r:.60}}}, or quote it: \"'...'\""
 
 
 def _sent_text(values: Assignments | str) -> str:
@@ -244,9 +244,9 @@ def is_bound(value: object) -> bool:
 
 
 def _compute(value: Expression, rows: pa.Table) -> pa.Array | pa.ChunkedArray:
-    def column(wanted: ColumnValue) -> pa.Array:
-        found = rows.column(wanted.name).combine_chunks()
-        return found if wanted.key is None else pc.map_lookup(found, pa.scalar(wanted.key), "last")
+    def column(reference: ColumnValue) -> pa.Array:
+        array = rows.column(reference.name).combine_chunks()
+        return array if reference.key is None else pc.map_lookup(array, pa.scalar(reference.key), "last")
 
     if isinstance(value, ColumnValue):
         return column(value)

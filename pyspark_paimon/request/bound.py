@@ -33,26 +33,26 @@ def _as_text(tree: Predicate) -> str:
     return to_json(tree)
 
 
-def _as_tree(given: Any) -> Predicate:
-    found: Predicate = _parse(given) if isinstance(given, str) else given
-    if not isinstance(found, Predicate):
-        raise ValueError(f"a filter is a predicate or its JSON text, not {type(given).__name__}")  # noqa: TRY004  # pydantic's word
-    return found
+def _as_tree(value: Any) -> Predicate:
+    predicate: Predicate = _parse(value) if isinstance(value, str) else value
+    if not isinstance(predicate, Predicate):
+        raise ValueError(f"a filter is a predicate or its JSON text, not {type(value).__name__}")  # noqa: TRY004  # pydantic's word
+    return predicate
 
 
 BoundFilter: TypeAlias = Annotated[Predicate, PlainValidator(_as_tree), PlainSerializer(_as_text, return_type=str)]
 """A predicate bound to the table's types. JSON text on the wire."""
 
 
-def _as_rows(given: Any) -> pa.Table:
-    if not isinstance(given, str):
-        raise ValueError(f"rows are a table or its text, not {type(given).__name__}")  # noqa: TRY004  # pydantic's word
-    with pa.ipc.open_stream(base64.b64decode(given, validate=True)) as stream:
+def _as_rows(value: Any) -> pa.Table:
+    if not isinstance(value, str):
+        raise ValueError(f"rows are a table or its text, not {type(value).__name__}")  # noqa: TRY004  # pydantic's word
+    with pa.ipc.open_stream(base64.b64decode(value, validate=True)) as stream:
         return stream.read_all()
 
 
-def _from_text(given: Any) -> Any:
-    return _as_rows(given) if isinstance(given, str) else given
+def _from_text(value: Any) -> Any:
+    return _as_rows(value) if isinstance(value, str) else value
 
 
 def _rows_text(rows: pa.Table) -> str:
@@ -62,8 +62,8 @@ def _rows_text(rows: pa.Table) -> str:
     return base64.b64encode(sink.getvalue()).decode()
 
 
-def _as_keys(given: Any) -> KeySet:
-    return given if isinstance(given, KeySet) else KeySet(_as_rows(given))
+def _as_keys(value: Any) -> KeySet:
+    return value if isinstance(value, KeySet) else KeySet(_as_rows(value))
 
 
 def _keys_text(keys: KeySet) -> str:
@@ -77,12 +77,12 @@ Value: TypeAlias = Expression | pa.Scalar
 """New value of a column: an expression, or one value for all rows."""
 
 
-def _as_value(given: Any) -> Value:
-    if isinstance(given, ColumnValue | LiteralValue | FunctionCall | pa.Scalar):
-        return given
-    if isinstance(given, str):
-        return _as_rows(given).column(0)[0]
-    return _as_expression(given)
+def _as_value(value: Any) -> Value:
+    if isinstance(value, ColumnValue | LiteralValue | FunctionCall | pa.Scalar):
+        return value
+    if isinstance(value, str):
+        return _as_rows(value).column(0)[0]
+    return _as_expression(value)
 
 
 def _value_json(value: Value) -> Any:
@@ -91,12 +91,12 @@ def _value_json(value: Value) -> Any:
     return _expression_json(value)
 
 
-def _as_expression(given: Any) -> Expression:
-    if isinstance(given, ColumnValue | LiteralValue | FunctionCall):
-        return given
+def _as_expression(value: Any) -> Expression:
+    if isinstance(value, ColumnValue | LiteralValue | FunctionCall):
+        return value
     from sparkexpr.expression.json import expression_from_json  # noqa: PLC0415  # as above
 
-    return expression_from_json(given)
+    return expression_from_json(value)
 
 
 def _expression_json(expression: Expression) -> Any:

@@ -58,9 +58,9 @@ class CastRows:
 
     def reader(self, rows: pa.RecordBatchReader) -> pa.RecordBatchReader:
         """Return the rows with the types of the table where they can be cast."""
-        plain = pa.schema([one.with_type(with_leaves(one.type, takeable)) for one in rows.schema])
+        plain = pa.schema([arrow_field.with_type(with_leaves(arrow_field.type, takeable)) for arrow_field in rows.schema])
         rows = rows if rows.schema == plain else rows.cast(plain)  # Arrow neither filters nor measures texts in views
-        empty, _ = self._cast(pa.record_batch([pa.nulls(0, one.type) for one in rows.schema], schema=rows.schema))
+        empty, _ = self._cast(pa.record_batch([pa.nulls(0, arrow_field.type) for arrow_field in rows.schema], schema=rows.schema))
         return pa.RecordBatchReader.from_batches(empty.schema, self._batches(rows))
 
     def _batches(self, rows: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
@@ -85,13 +85,13 @@ class CastRows:
         for name, column in zip(batch.schema.names, batch.columns, strict=True):
             array = column
             if name in self.schema.names:
-                wanted = self.schema.field(name)
-                array, mask = cast_column(column, wanted.type, rounds=self.rounds)
+                field = self.schema.field(name)
+                array, mask = cast_column(column, field.type, rounds=self.rounds)
                 if self.errors != "raise":
                     can_fill = self.errors == "null" or not fills_none
-                    checked = replace(wanted, type=wanted.type.with_nullable(nullable=True)) if can_fill else wanted
+                    checked = replace(field, type=field.type.with_nullable(nullable=True)) if can_fill else field
                     refused = (
-                        refused_rows(array, checked) if wanted.type.is_nested else _overlong(array, checked.type) | _missing(array, checked)
+                        refused_rows(array, checked) if field.type.is_nested else _overlong(array, checked.type) | _missing(array, checked)
                     )
                     if self.errors == "null" and refused.any():
                         array = pc.if_else(pa.array(refused), pa.scalar(None, array.type), array)
@@ -142,8 +142,8 @@ def widened(schema: TableSchema, rows: pa.Table, *, rounds: bool) -> TableSchema
     return schema.model_copy(update={"fields": tuple(fields)})
 
 
-def _is_castable_number(given: pa.DataType) -> bool:
-    return bool(_is_text(given) or _is_exact(given) or pa.types.is_floating(given))
+def _is_castable_number(arrow_type: pa.DataType) -> bool:
+    return bool(_is_text(arrow_type) or _is_exact(arrow_type) or pa.types.is_floating(arrow_type))
 
 
 def _reason(column: DataField, value: object) -> str:
@@ -157,32 +157,32 @@ def _reasons(column: DataField, values: pa.Array, unfit: Mask, shown: int) -> pa
 
     The first ``shown`` values are part of their reasons. A text for each value takes Python.
     """
-    wanted = column.type.with_nullable(nullable=True)
-    without_value = pc.if_else(values.is_null(), _reason(column, None), f"column '{column.name}': the value is no {wanted}")
+    value_type = column.type.with_nullable(nullable=True)
+    without_value = pc.if_else(values.is_null(), _reason(column, None), f"column '{column.name}': the value is no {value_type}")
     first = [_reason(column, value) for value in values.slice(0, shown).to_pylist()]
     texts = pa.concat_arrays([pa.array(first, pa.string()), without_value.slice(len(first))])
     return pc.if_else(pa.array(unfit), texts, pa.scalar(None, pa.string()))
 
 
-def _missing(column: pa.Array, wanted: DataField) -> Mask:
+def _missing(column: pa.Array, field: DataField) -> Mask:
     """Return which values are null although the column is NOT NULL."""
-    if wanted.type.nullable or default_scalar(wanted) is not None:
+    if field.type.nullable or default_scalar(field) is not None:
         return np.zeros(len(column), np.bool_)
     return ~np.asarray(column.is_valid())
 
 
-def _overlong(column: pa.Array, wanted: DataType) -> Mask:
+def _overlong(column: pa.Array, column_type: DataType) -> Mask:
     """Return which texts and binaries are longer than their type."""
-    if wanted.kind in STRINGS and wanted.length < MAX_LENGTH and _is_text(column.type):
+    if column_type.kind in STRINGS and column_type.length < MAX_LENGTH and _is_text(column.type):
         lengths = pc.utf8_length(column)
-    elif wanted.kind in BINARIES and wanted.length < MAX_LENGTH and _is_bytes(column.type):
+    elif column_type.kind in BINARIES and column_type.length < MAX_LENGTH and _is_bytes(column.type):
         lengths = pc.binary_length(column)
     else:
         return np.zeros(len(column), np.bool_)
-    return np.asarray(pc.greater(lengths, wanted.length).fill_null(False))
+    return np.asarray(pc.greater(lengths, column_type.length).fill_null(False))
 
 
-def cast_column(column: Any, wanted: DataType, *, rounds: bool) -> tuple[Any, Any]:
+def cast_column(column: Any, target_type: DataType, *, rounds: bool) -> tuple[Any, Any]:
     """Return the cast values, and which of them do not fit.
 
     Values that do not fit are null. A column that needs no such cast is returned as it is.
@@ -194,52 +194,52 @@ def cast_column(column: Any, wanted: DataType, *, rounds: bool) -> tuple[Any, An
     """
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
-    given = column.type
-    if wanted.is_nested and given != wanted.arrow:
-        return _cast_nested(column, wanted, rounds=rounds)
-    if given == wanted.arrow or pa.types.is_nested(given) or pa.types.is_null(given):
+    source_type = column.type
+    if target_type.is_nested and source_type != target_type.arrow:
+        return _cast_nested(column, target_type, rounds=rounds)
+    if source_type == target_type.arrow or pa.types.is_nested(source_type) or pa.types.is_null(source_type):
         return column, np.zeros(len(column), np.bool_)
-    if wanted.kind in STRINGS:
-        cast = column if _is_text(given) or _is_bytes(given) else pc.cast(column, pa.string())
-    elif pa.types.is_floating(given) and (wanted.kind in INTEGERS or wanted.kind is Kind.DECIMAL):
-        cast = _float_to_decimal(column, wanted, rounds=rounds)
-    elif pa.types.is_floating(given) and wanted.kind is Kind.FLOAT:
-        cast = _finite(column.cast(wanted.arrow, safe=False), pc.is_inf(column))
-    elif _is_text(given) or (_is_exact(given) and wanted.kind in _FROM_TEXT_OF_NUMBERS):
-        text = column if pa.types.is_string(given) else pc.cast(column, pa.string())
-        cast = _from_text(pc.utf8_trim_whitespace(text), wanted, rounds=rounds)
+    if target_type.kind in STRINGS:
+        cast = column if _is_text(source_type) or _is_bytes(source_type) else pc.cast(column, pa.string())
+    elif pa.types.is_floating(source_type) and (target_type.kind in INTEGERS or target_type.kind is Kind.DECIMAL):
+        cast = _float_to_decimal(column, target_type, rounds=rounds)
+    elif pa.types.is_floating(source_type) and target_type.kind is Kind.FLOAT:
+        cast = _finite(column.cast(target_type.arrow, safe=False), pc.is_inf(column))
+    elif _is_text(source_type) or (_is_exact(source_type) and target_type.kind in _FROM_TEXT_OF_NUMBERS):
+        text = column if pa.types.is_string(source_type) else pc.cast(column, pa.string())
+        cast = _from_text(pc.utf8_trim_whitespace(text), target_type, rounds=rounds)
     else:
         cast = column
-    known, left = np.asarray(column.is_valid()), np.asarray(cast.is_valid())
-    return cast, known & ~left
+    had_value, left = np.asarray(column.is_valid()), np.asarray(cast.is_valid())
+    return cast, had_value & ~left
 
 
-def _cast_nested(column: Any, wanted: DataType, *, rounds: bool) -> tuple[Any, Mask]:
+def _cast_nested(column: Any, target_type: DataType, *, rounds: bool) -> tuple[Any, Mask]:
     """Cast the values inside a list, map or row. A row fits if all of them do."""
-    types, given = pa.types, column.type
+    types, source_type = pa.types, column.type
     unfit = np.zeros(len(column), np.bool_)
-    is_list = types.is_list(given) or types.is_large_list(given)
-    if wanted.kind is Kind.ARRAY and is_list:
-        values, mask = cast_column(column.values, wanted.part("element"), rounds=rounds)
-        kind = pa.list_(values.type) if types.is_list(given) else pa.large_list(values.type)
-        made = type(column).from_arrays(_offsets(column), values, type=kind, mask=_null_mask(column))
-        return made, _rows_with(column, mask)
-    if wanted.kind is Kind.MAP and types.is_map(given):
-        keys, wrong_keys = cast_column(column.keys, wanted.part("key"), rounds=rounds)
-        items, wrong_items = cast_column(column.items, wanted.part("value"), rounds=rounds)
+    is_list = types.is_list(source_type) or types.is_large_list(source_type)
+    if target_type.kind is Kind.ARRAY and is_list:
+        values, mask = cast_column(column.values, target_type.part("element"), rounds=rounds)
+        kind = pa.list_(values.type) if types.is_list(source_type) else pa.large_list(values.type)
+        array = type(column).from_arrays(_offsets(column), values, type=kind, mask=_null_mask(column))
+        return array, _rows_with(column, mask)
+    if target_type.kind is Kind.MAP and types.is_map(source_type):
+        keys, wrong_keys = cast_column(column.keys, target_type.part("key"), rounds=rounds)
+        items, wrong_items = cast_column(column.items, target_type.part("value"), rounds=rounds)
         if not wrong_keys.any():  # a key cannot be null: conform refuses such a value
             kind = pa.map_(keys.type, items.type)
-            made = pa.MapArray.from_arrays(_offsets(column), keys, items, type=kind, mask=_null_mask(column))
-            return made, _rows_with(column, wrong_items)
-    if wanted.kind is Kind.ROW and types.is_struct(given):
-        fields = {field.name: field.type for field in wanted.fields}
+            array = pa.MapArray.from_arrays(_offsets(column), keys, items, type=kind, mask=_null_mask(column))
+            return array, _rows_with(column, wrong_items)
+    if target_type.kind is Kind.ROW and types.is_struct(source_type):
+        fields = {field.name: field.type for field in target_type.fields}
         parts = []
-        for field, part in zip(given, column.flatten(), strict=True):
-            known = fields.get(field.name)
-            values, mask = (part, False) if known is None else cast_column(part, known, rounds=rounds)
+        for field, part in zip(source_type, column.flatten(), strict=True):
+            field_type = fields.get(field.name)
+            values, mask = (part, False) if field_type is None else cast_column(part, field_type, rounds=rounds)
             parts.append(values)
             unfit |= mask
-        return pa.StructArray.from_arrays(parts, names=[field.name for field in given], mask=_null_mask(column)), unfit
+        return pa.StructArray.from_arrays(parts, names=[field.name for field in source_type], mask=_null_mask(column)), unfit
     return column, unfit
 
 
@@ -263,36 +263,36 @@ def _rows_with(column: Any, wrong: Mask) -> Mask:
 _FROM_TEXT_OF_NUMBERS = INTEGERS | {Kind.DECIMAL, Kind.BOOLEAN}
 
 
-def _is_text(given: pa.DataType) -> bool:
-    return bool(pa.types.is_string(given) or pa.types.is_large_string(given) or pa.types.is_string_view(given))
+def _is_text(arrow_type: pa.DataType) -> bool:
+    return bool(pa.types.is_string(arrow_type) or pa.types.is_large_string(arrow_type) or pa.types.is_string_view(arrow_type))
 
 
-def _is_bytes(given: pa.DataType) -> bool:
+def _is_bytes(arrow_type: pa.DataType) -> bool:
     return bool(
-        pa.types.is_binary(given)
-        or pa.types.is_large_binary(given)
-        or pa.types.is_binary_view(given)
-        or pa.types.is_fixed_size_binary(given)
+        pa.types.is_binary(arrow_type)
+        or pa.types.is_large_binary(arrow_type)
+        or pa.types.is_binary_view(arrow_type)
+        or pa.types.is_fixed_size_binary(arrow_type)
     )
 
 
-def _is_exact(given: pa.DataType) -> bool:
-    return bool(pa.types.is_integer(given) or pa.types.is_decimal(given))
+def _is_exact(arrow_type: pa.DataType) -> bool:
+    return bool(pa.types.is_integer(arrow_type) or pa.types.is_decimal(arrow_type))
 
 
-def _from_text(text: pa.Array, wanted: DataType, *, rounds: bool) -> pa.Array:
+def _from_text(text: pa.Array, target_type: DataType, *, rounds: bool) -> pa.Array:
     """Parse texts; null where one does not fit."""
-    if wanted.kind is Kind.DECIMAL:
-        return _decimal(text, wanted.precision, wanted.scale, rounds=rounds).cast(wanted.arrow)
-    if wanted.kind in INTEGERS:
-        return _integer(_decimal(text, INTEGER_DIGITS[wanted.kind], 0, rounds=rounds), wanted)
-    if wanted.kind in FLOATS:
-        return _float(text, wanted)
-    if wanted.kind is Kind.BOOLEAN:
+    if target_type.kind is Kind.DECIMAL:
+        return _decimal(text, target_type.precision, target_type.scale, rounds=rounds).cast(target_type.arrow)
+    if target_type.kind in INTEGERS:
+        return _integer(_decimal(text, INTEGER_DIGITS[target_type.kind], 0, rounds=rounds), target_type)
+    if target_type.kind in FLOATS:
+        return _float(text, target_type)
+    if target_type.kind is Kind.BOOLEAN:
         lowered = pc.utf8_lower(text)
         return pc.if_else(pc.is_in(lowered, _TRUE), True, pc.if_else(pc.is_in(lowered, _FALSE), False, pa.scalar(None, pa.bool_())))
-    if wanted.kind in {Kind.DATE, Kind.TIME} or wanted.kind in TIMESTAMPS:
-        return _time(text, wanted, rounds=rounds)
+    if target_type.kind in {Kind.DATE, Kind.TIME} or target_type.kind in TIMESTAMPS:
+        return _time(text, target_type, rounds=rounds)
     return text
 
 
@@ -303,14 +303,15 @@ def _matching(text: pa.Array, pattern: str) -> pa.Array:
 
 def _decimal(text: pa.Array, precision: int, scale: int, *, rounds: bool) -> pa.Array:
     """Parse decimal texts as DECIMAL of 256 bits; null where one has too many digits."""
-    whole = precision - scale
+    integer_digits = precision - scale
     fraction = r"\d*" if rounds else rf"\d{{0,{scale}}}0*"
     exact = _matching(
-        pc.if_else(pc.match_substring_regex(text, r"\d"), text, pa.scalar(None, text.type)), rf"[+-]?0*\d{{0,{whole}}}(\.{fraction})?"
+        pc.if_else(pc.match_substring_regex(text, r"\d"), text, pa.scalar(None, text.type)),
+        rf"[+-]?0*\d{{0,{integer_digits}}}(\.{fraction})?",
     )
     # One more digit decides how to round half away from zero; the others do not matter.
-    kept = pc.replace_substring_regex(exact, rf"(\.\d{{0,{scale + 1}}})\d*$", r"\1")
-    numbers = pc.cast(pc.replace_substring_regex(kept, r"^([+-]?)0+(\d)", r"\1\2"), pa.decimal256(precision + 2, scale + 1))
+    cut = pc.replace_substring_regex(exact, rf"(\.\d{{0,{scale + 1}}})\d*$", r"\1")
+    numbers = pc.cast(pc.replace_substring_regex(cut, r"^([+-]?)0+(\d)", r"\1\2"), pa.decimal256(precision + 2, scale + 1))
     return _within(pc.round(numbers, scale, "half_towards_infinity"), precision, scale)
 
 
@@ -321,16 +322,16 @@ def _within(numbers: pa.Array, precision: int, scale: int) -> pa.Array:
     return fitting.cast(pa.decimal256(precision, scale))
 
 
-def _integer(numbers: pa.Array, wanted: DataType) -> pa.Array:
-    bits = INTEGER_BITS[wanted.kind]
+def _integer(numbers: pa.Array, target_type: DataType) -> pa.Array:
+    bits = INTEGER_BITS[target_type.kind]
     wide = pa.decimal256(numbers.type.precision, 0)
     low, high = pa.scalar(-(1 << (bits - 1)), pa.decimal256(20, 0)), pa.scalar((1 << (bits - 1)) - 1, pa.decimal256(20, 0))
     fits = pc.and_(pc.greater_equal(numbers, low), pc.less_equal(numbers, high))
-    return pc.if_else(fits, numbers, pa.scalar(None, wide)).cast(wanted.arrow)
+    return pc.if_else(fits, numbers, pa.scalar(None, wide)).cast(target_type.arrow)
 
 
-def _float(text: pa.Array, wanted: DataType) -> pa.Array:
-    numbers = _matching(text, f"{_NUMBER}|{_INFINITE}").cast(pa.float64()).cast(wanted.arrow, safe=False)
+def _float(text: pa.Array, target_type: DataType) -> pa.Array:
+    numbers = _matching(text, f"{_NUMBER}|{_INFINITE}").cast(pa.float64()).cast(target_type.arrow, safe=False)
     return _finite(numbers, pc.match_substring_regex(text, r"[iI]"))
 
 
@@ -339,48 +340,50 @@ def _finite(numbers: pa.Array, may_be_infinite: pa.Array) -> pa.Array:
     return pc.if_else(pc.and_(pc.is_inf(numbers), pc.invert(may_be_infinite)), pa.scalar(None, numbers.type), numbers)
 
 
-def _float_to_decimal(column: pa.Array, wanted: DataType, *, rounds: bool) -> pa.Array:
+def _float_to_decimal(column: pa.Array, target_type: DataType, *, rounds: bool) -> pa.Array:
     """Cast floats to numbers with few digits.
 
     A float fits if a number of the column converts back to it: 0.1 is a DECIMAL(2, 1).
     """
-    precision, scale = (wanted.precision, wanted.scale) if wanted.kind is Kind.DECIMAL else (INTEGER_DIGITS[wanted.kind], 0)
+    precision, scale = (
+        (target_type.precision, target_type.scale) if target_type.kind is Kind.DECIMAL else (INTEGER_DIGITS[target_type.kind], 0)
+    )
     floats = column.cast(pa.float64())
-    inside = pc.if_else(pc.less(pc.abs(floats), 10.0 ** (precision - scale)), floats, pa.scalar(None, pa.float64()))
+    in_range = pc.if_else(pc.less(pc.abs(floats), 10.0 ** (precision - scale)), floats, pa.scalar(None, pa.float64()))
     if rounds:  # enough digits to see on which side of a half the float is
-        numbers = pc.round(inside.cast(pa.decimal256(precision + 22, scale + 20), safe=False), scale, "half_towards_infinity")
+        numbers = pc.round(in_range.cast(pa.decimal256(precision + 22, scale + 20), safe=False), scale, "half_towards_infinity")
     else:
-        numbers = inside.cast(pa.decimal256(precision + 2, scale), safe=False)
+        numbers = in_range.cast(pa.decimal256(precision + 2, scale), safe=False)
         same = pc.equal(numbers.cast(pa.string()).cast(column.type), column)  # Arrow's own cast to floats is one digit off for some
         numbers = pc.if_else(same, numbers, pa.scalar(None, numbers.type))
     fitting = _within(numbers, precision, scale)
-    return fitting.cast(wanted.arrow) if wanted.kind is Kind.DECIMAL else _integer(fitting, wanted)
+    return fitting.cast(target_type.arrow) if target_type.kind is Kind.DECIMAL else _integer(fitting, target_type)
 
 
-def _time(text: pa.Array, wanted: DataType, *, rounds: bool) -> pa.Array:
+def _time(text: pa.Array, target_type: DataType, *, rounds: bool) -> pa.Array:
     """Parse ISO dates and times by polars; null where one is none."""
     import polars as pl  # noqa: PLC0415  # takes 0.1 s, and few writes cast
 
-    if wanted.kind is Kind.DATE:
-        return pl.Series(pl.from_arrow(_matching(text, _DATE))).str.to_date("%Y-%m-%d", strict=False).to_arrow().cast(wanted.arrow)
-    digits = r"\d*" if rounds else rf"\d{{0,{wanted.precision}}}0*"
+    if target_type.kind is Kind.DATE:
+        return pl.Series(pl.from_arrow(_matching(text, _DATE))).str.to_date("%Y-%m-%d", strict=False).to_arrow().cast(target_type.arrow)
+    digits = r"\d*" if rounds else rf"\d{{0,{target_type.precision}}}0*"
     clock = rf"\d{{1,2}}:\d{{2}}(:\d{{2}}(\.{digits})?)?"
-    if wanted.kind is Kind.TIME:
-        whole = _with_seconds(_matching(text, clock), r"^(\d{1,2}:\d{2})$")
-        parsed = pl.Series(pl.from_arrow(_cut(whole, wanted.precision))).str.to_time("%H:%M:%S%.f", strict=False).to_arrow()
-        return parsed.cast(wanted.arrow, safe=False)
-    zoned = wanted.kind is Kind.TIMESTAMP_LTZ
+    if target_type.kind is Kind.TIME:
+        padded = _with_seconds(_matching(text, clock), r"^(\d{1,2}:\d{2})$")
+        parsed = pl.Series(pl.from_arrow(_cut(padded, target_type.precision))).str.to_time("%H:%M:%S%.f", strict=False).to_arrow()
+        return parsed.cast(target_type.arrow, safe=False)
+    zoned = target_type.kind is Kind.TIMESTAMP_LTZ
     spaced = pc.replace_substring_regex(_matching(text, rf"{_DATE}([ T]{clock} ?{_OFFSET if zoned else ''})?"), r"^(\S+?)[Tt]", r"\1 ")
-    whole = spaced if zoned else _with_seconds(pc.replace_substring_regex(spaced, r"^(\S+)$", r"\1 00:00"), r"^(\S+ \d{1,2}:\d{2})$")
+    padded = spaced if zoned else _with_seconds(pc.replace_substring_regex(spaced, r"^(\S+)$", r"\1 00:00"), r"^(\S+ \d{1,2}:\d{2})$")
     if zoned:
-        whole = pc.replace_substring_regex(whole, r"( \d{1,2}:\d{2})( ?[Zz+-])", r"\1:00\2")
-    unit: Any = "ns" if wanted.arrow.unit == "ns" else "us"
-    series = pl.Series(pl.from_arrow(_cut(whole, 9 if unit == "ns" else min(wanted.precision, 6))))
+        padded = pc.replace_substring_regex(padded, r"( \d{1,2}:\d{2})( ?[Zz+-])", r"\1:00\2")
+    unit: Any = "ns" if target_type.arrow.unit == "ns" else "us"
+    series = pl.Series(pl.from_arrow(_cut(padded, 9 if unit == "ns" else min(target_type.precision, 6))))
     if zoned:
         parsed = series.str.to_datetime("%Y-%m-%d %H:%M:%S%.f%#z", time_unit=unit, time_zone="UTC", strict=False).to_arrow()
     else:
         parsed = series.str.to_datetime("%Y-%m-%d %H:%M:%S%.f", time_unit=unit, strict=False).to_arrow()
-    return parsed.cast(wanted.arrow, safe=False)
+    return parsed.cast(target_type.arrow, safe=False)
 
 
 def _with_seconds(text: pa.Array, pattern: str) -> pa.Array:

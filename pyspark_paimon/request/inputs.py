@@ -84,9 +84,9 @@ def castable_rows(
 
     reader = rows.reader
     if widens:
-        known = list(islice(reader, 1)) if isinstance(data, Iterator | pa.RecordBatchReader) else list(reader)
-        schema = widened(schema, pa.Table.from_batches(known, reader.schema), rounds=cast == "round")
-        reader = pa.RecordBatchReader.from_batches(reader.schema, chain(known, reader))
+        first_batches = list(islice(reader, 1)) if isinstance(data, Iterator | pa.RecordBatchReader) else list(reader)
+        schema = widened(schema, pa.Table.from_batches(first_batches, reader.schema), rounds=cast == "round")
+        reader = pa.RecordBatchReader.from_batches(reader.schema, chain(first_batches, reader))
     casts = CastRows(schema, cast == "round", errors)
     return replace(rows, reader=casts.reader(reader)), casts.rejected
 
@@ -183,7 +183,7 @@ def refuse_ragged(rows: Rows, schema: TableSchema, request: WriteRequest) -> Non
     """
     kinds = request.row_kinds or schema.core.rowkind_field is not None
     if isinstance(rows, ArrowRows) and rows.column_sets and not (request.fills_null or kinds):
-        for refusal in filter(None, (some.refusal for some in partial_rows(rows, schema))):
+        for refusal in filter(None, (partial.refusal for partial in partial_rows(rows, schema))):
             raise SchemaMismatch(f"some of the rows have other keys: {refusal}")
 
 
@@ -196,10 +196,10 @@ def _named_columns(columns: Mapping[Any, Any], schema: pa.Schema, widens: bool) 
         raise InvalidArgument(f"columns are given by their names, not by {wrong[0]!r}")
     arrays = {}
     for name, values in columns.items():
-        wanted = _table_type(name, schema)
+        arrow_type = _table_type(name, schema)
         if not hasattr(values, "__iter__") or isinstance(values, str | bytes) or getattr(values, "ndim", 1) == 0:
             raise InvalidArgument(f"column '{name}' is given as {type(values).__name__}; a list of values is wanted: {{'{name}': [...]}}")
-        arrays[name] = python_column(name, values, wanted, widens=widens)
+        arrays[name] = python_column(name, values, arrow_type, widens=widens)
     try:
         return pa.table(arrays)
     except pa.ArrowInvalid as error:
@@ -218,7 +218,7 @@ def _pandas_rows(frame: pd.DataFrame, schema: pa.Schema, widens: bool) -> Rows:
     """
     levels = index_levels(frame.index.names, [str(name) for name in frame.columns], schema.names)
     if any(levels):
-        frame = frame.reset_index(level=[at for at, level in enumerate(levels) if level is not None])
+        frame = frame.reset_index(level=[position for position, level in enumerate(levels) if level is not None])
     names = [str(name) for name in frame.columns]
     if len(set(names)) < len(names):
         return ArrowRows(pa.RecordBatchReader.from_batches(pa.schema([(name, pa.null()) for name in names]), []))
@@ -237,16 +237,16 @@ def _pandas_rows(frame: pd.DataFrame, schema: pa.Schema, widens: bool) -> Rows:
 
 
 def _table_type(name: str, schema: pa.Schema) -> pa.DataType | None:
-    at = schema.get_field_index(name)
-    return schema.field(at).type if at >= 0 else None
+    index = schema.get_field_index(name)
+    return schema.field(index).type if index >= 0 else None
 
 
 def _pandas_batch(
     frame: pd.DataFrame, names: Sequence[str], types: Sequence[pa.DataType | None], start: int, widens: bool
 ) -> pa.RecordBatch:
     arrays = []
-    for at, (name, wanted) in enumerate(zip(names, types, strict=True)):
-        array = python_column(name, frame.iloc[:, at], wanted, first_row=start, widens=widens)
+    for position, (name, arrow_type) in enumerate(zip(names, types, strict=True)):
+        array = python_column(name, frame.iloc[:, position], arrow_type, first_row=start, widens=widens)
         arrays.append(array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array)
     return pa.record_batch(arrays, names=list(names)) if arrays else pa.record_batch({})
 
@@ -257,13 +257,13 @@ def _same_types(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     Raises ``SchemaMismatch`` where values would change.
     """
     arrays = []
-    for name, array, wanted in zip(schema.names, batch.columns, schema.types, strict=True):
+    for name, array, arrow_type in zip(schema.names, batch.columns, schema.types, strict=True):
         try:
-            arrays.append(lossless_cast(array, wanted) if may_cast(array.type, wanted) else array)
+            arrays.append(lossless_cast(array, arrow_type) if may_cast(array.type, arrow_type) else array)
         except LossyCast as error:
             raise SchemaMismatch(f"column '{name}' of the pandas DataFrame holds values of several types: {error}") from error
-        if arrays[-1].type != wanted:
-            raise SchemaMismatch(f"column '{name}' of the pandas DataFrame holds values of several types: {wanted} and {array.type}")
+        if arrays[-1].type != arrow_type:
+            raise SchemaMismatch(f"column '{name}' of the pandas DataFrame holds values of several types: {arrow_type} and {array.type}")
     return pa.record_batch(arrays, schema=schema)
 
 
@@ -316,15 +316,15 @@ def split_kinds(batch: pa.RecordBatch) -> tuple[pa.RecordBatch, pa.Array]:
     >>> rows.schema.names, kinds.to_pylist()
     (['id'], [0, 3])
     """
-    at = batch.schema.get_field_index(ROW_KIND)
-    given = batch.column(at)
-    if pa.types.is_dictionary(given.type):
-        given = given.dictionary_decode()
+    kind_index = batch.schema.get_field_index(ROW_KIND)
+    kind_column = batch.column(kind_index)
+    if pa.types.is_dictionary(kind_column.type):
+        kind_column = kind_column.dictionary_decode()
     try:
-        codes = pc.index_in(given.cast(pa.string()), value_set=pa.array(ROW_KINDS))
+        codes = pc.index_in(kind_column.cast(pa.string()), value_set=pa.array(ROW_KINDS))
     except pa.ArrowException as error:
-        raise SchemaMismatch(f"column '{ROW_KIND}' must be text, not {given.type}") from error
+        raise SchemaMismatch(f"column '{ROW_KIND}' must be text, not {kind_column.type}") from error
     if codes.null_count:
-        wrong = given.filter(codes.is_null())[0].as_py()
+        wrong = kind_column.filter(codes.is_null())[0].as_py()
         raise SchemaMismatch(f"column '{ROW_KIND}' has {wrong!r}; use one of {', '.join(ROW_KINDS)}")
-    return batch.remove_column(at), codes.cast(pa.int8())
+    return batch.remove_column(kind_index), codes.cast(pa.int8())

@@ -45,17 +45,17 @@ def keys_of(keys: Keys, schema: TableSchema, method: str) -> KeySet:
     if not schema.is_primary_key_table:
         raise InvalidArgument(f"{method} finds rows by primary key, and the table has none; give a filter")
     fields = tuple(field for field in schema.fields if field.name in schema.primary_keys)
-    wanted = TableSchema(id=schema.id, fields=fields)
-    rows = rows_of(_named_keys(keys, schema.primary_keys, method), wanted.arrow)
+    key_schema = TableSchema(id=schema.id, fields=fields)
+    rows = rows_of(_named_keys(keys, schema.primary_keys, method), key_schema.arrow)
     if not isinstance(rows, ArrowRows):
         raise InvalidArgument(f"{method}: keys cannot be a Spark DataFrame: collect them with keys.toArrow()")
     named = rows.schema.names
-    other = [name for name in named if name not in wanted.names]
-    missing = [name for name in wanted.names if name not in named]
+    other = [name for name in named if name not in key_schema.names]
+    missing = [name for name in key_schema.names if name not in named]
     if other or missing:
         wrong = [f"column '{name}' is none of them" for name in other] + [f"column '{name}' is missing" for name in missing]
         raise SchemaMismatch(f"{method}: keys have the columns {', '.join(schema.primary_keys)}: {'; '.join(wrong)}")
-    return KeySet(conform(rows.reader.read_all(), wanted).combine_chunks())
+    return KeySet(conform(rows.reader.read_all(), key_schema).combine_chunks())
 
 
 def _named_keys(keys: Keys, names: Sequence[str], method: str) -> LocalRows:
@@ -64,8 +64,8 @@ def _named_keys(keys: Keys, names: Sequence[str], method: str) -> LocalRows:
     One key may be a dict of values. Several may be a list of values, or of tuples for a key of several columns.
     """
     if isinstance(keys, Mapping):
-        one = bool(keys) and all(isinstance(value, str | bytes) or not hasattr(value, "__iter__") for value in keys.values())
-        return {name: [value] for name, value in keys.items()} if one else keys
+        is_single = bool(keys) and all(isinstance(value, str | bytes) or not hasattr(value, "__iter__") for value in keys.values())
+        return {name: [value] for name, value in keys.items()} if is_single else keys
     if not _is_list(keys):
         if isinstance(keys, str | bytes | int | float):
             raise _wrong_form(keys, names, method)
@@ -79,7 +79,7 @@ def _named_keys(keys: Keys, names: Sequence[str], method: str) -> LocalRows:
     tuples = [item for item in items if isinstance(item, list | tuple) and len(item) == len(names)]
     if len(tuples) < len(items):
         raise _wrong_form(keys, names, method)
-    return {name: [item[at] for item in tuples] for at, name in enumerate(names)}
+    return {name: [item[position] for item in tuples] for position, name in enumerate(names)}
 
 
 def _is_list(keys: object) -> TypeGuard[Sequence[object] | set[object]]:
@@ -155,19 +155,19 @@ class LookupShape:
         if self.indicator in columns:
             raise InvalidArgument(f"lookup: indicator '{self.indicator}' is a column of the result; give another name")
         if keys.rows.num_rows == 1 and (rows.num_rows or not self.keeps_missing):
-            at, has = np.arange(rows.num_rows), np.ones(1, np.bool_)
+            row_positions, has = np.arange(rows.num_rows), np.ones(1, np.bool_)
         else:
             row_of = np.full(len(keys), -1, np.int64)
             row_of[keys.find(rows)] = np.arange(rows.num_rows)
-            at = row_of[keys.numbers]
-            has = at >= 0
+            row_positions = row_of[keys.numbers]
+            has = row_positions >= 0
         if not self.keeps_missing:
             # A copy: a row that was read may lie in the buffers of its pages.
-            return rows.take(arrow_array(at if has.all() else at[has])).select(list(columns))
-        taken = rows.take(arrow_array(at, has))
-        given = set(keys.names)
-        arrays = [keys.rows.column(name) if name in given else taken.column(name) for name in columns]
-        fields = [field if field.name in given else field.with_nullable(True) for field in map(rows.schema.field, columns)]
+            return rows.take(arrow_array(row_positions if has.all() else row_positions[has])).select(list(columns))
+        matched = rows.take(arrow_array(row_positions, has))
+        key_names = set(keys.names)
+        arrays = [keys.rows.column(name) if name in key_names else matched.column(name) for name in columns]
+        fields = [field if field.name in key_names else field.with_nullable(True) for field in map(rows.schema.field, columns)]
         if self.indicator is not None:
             arrays.append(arrow_array(has))
             fields.append(pa.field(self.indicator, pa.bool_(), nullable=False))

@@ -102,13 +102,13 @@ class MergeRequest(Message):
         if any(clause.action == "delete" for clause in self.clauses):
             return None
         equal = {(target, f"{SOURCE}.{source}") for target, source in self.join.pairs}
-        found: dict[str, None] = {}
+        columns: dict[str, None] = {}
         for clause in self.clauses:
             for name, value in clause.values.items() if clause.action == "update" else ():
                 is_equal = isinstance(value, ColumnValue) and value.type.kind not in FLOATS and (name, value.name) in equal
                 if not is_equal:
-                    found[name] = None
-        return tuple(found)
+                    columns[name] = None
+        return tuple(columns)
 
 
 def check_merge(clauses: Sequence[Clause], schema: TableSchema, table: str) -> None:
@@ -131,8 +131,10 @@ def sides_of(schema: TableSchema, source: pa.Schema) -> Sides:
     A source column that is all null gets the type of the table's column.
     Raises ``UnsupportedType`` for a type that no table supports.
     """
-    known = {name: field.type for name, field in zip(schema.names, schema.arrow, strict=True)}
-    typed = pa.schema([field.with_type(known.get(field.name, pa.string())) if pa.types.is_null(field.type) else field for field in source])
+    type_by_name = {name: field.type for name, field in zip(schema.names, schema.arrow, strict=True)}
+    typed = pa.schema(
+        [field.with_type(type_by_name.get(field.name, pa.string())) if pa.types.is_null(field.type) else field for field in source]
+    )
     return {TARGET: schema.column_types, SOURCE: {field.name: field.type.column_type for field in from_arrow(typed)}}
 
 
@@ -177,10 +179,10 @@ def clause_of(when: When, action: Action, values: object, condition: object, *, 
         return Clause(when=when, action=action, condition=bound, values={})
     fields: dict[str, tuple[str, ...]] = {}
     if values == "all":
-        given: dict[str, Any] = {**_all(action, schema, sides, join)}
-        named = given
+        value_by_name: dict[str, Any] = {**_all(action, schema, sides, join)}
+        named = value_by_name
     elif isinstance(values, Mapping) and values:
-        given = dict(values)
+        value_by_name = dict(values)
         fields = {name: path for name in values if (path := field_path(name, schema)) is not None} if action == "update" else {}
         named = {resolve(name, schema.column_types): value for name, value in values.items() if name not in fields}
         if len(named) + len(fields) < len(values):
@@ -192,11 +194,11 @@ def clause_of(when: When, action: Action, values: object, condition: object, *, 
         refuse_fixed({*named, *(path[0] for path in fields.values())}, schema)
     changed: dict[str, Expression] = {}
     for name, path in fields.items():
-        known = changed.get(path[0], ColumnValue(f"{TARGET}.{path[0]}", None, schema.column_types[path[0]]))
-        value = given[name]
+        current = changed.get(path[0], ColumnValue(f"{TARGET}.{path[0]}", None, schema.column_types[path[0]]))
+        value = value_by_name[name]
         is_expression = isinstance(value, str) or is_column_expression(value)
         new = bind_value(value, visible) if is_expression else constant(path, value, schema)
-        changed[path[0]] = with_field(path, new, known, schema)
+        changed[path[0]] = with_field(path, new, current, schema)
     bound_values = {name: _value(name, value, visible, schema) for name, value in named.items()}
     return Clause(when=when, action=action, condition=bound, values=bound_values | changed)
 
@@ -207,12 +209,12 @@ def _all(action: Action, schema: TableSchema, sides: Sides, join: Join) -> dict[
     An update leaves out the columns that the join makes equal.
     """
     source = sides[SOURCE]
-    found = match_names(schema.names, source)
+    source_names = match_names(schema.names, source)
     equal = {target for target, _ in join.pairs} if action == "update" else set()
-    missing = [name for name in schema.names if name not in found and name not in equal]
+    missing = [name for name in schema.names if name not in source_names and name not in equal]
     if missing and action == "update":
         raise UnknownColumn(missing[0], tuple(f"s.{name}" for name in source))
-    return {name: ColumnValue(f"{SOURCE}.{other}", None, source[other]) for name, other in found.items() if name not in equal}
+    return {name: ColumnValue(f"{SOURCE}.{other}", None, source[other]) for name, other in source_names.items() if name not in equal}
 
 
 def refuse_new_columns(schema: TableSchema, options: Mapping[str, str], source: Collection[str], join: Join) -> None:

@@ -161,8 +161,8 @@ class Request(Message, Generic[A]):
     @classmethod
     def answer_of(cls, text: str) -> A:
         """Return the answer in a JSON text."""
-        found: A = _answers(cls).validate_json(text)
-        return found
+        answer: A = _answers(cls).validate_json(text)
+        return answer
 
 
 class Operation(Request[A], Generic[A]):
@@ -231,11 +231,11 @@ def parse_request(text: str, base: type[_R], option: str) -> _R:
     if len(text) > _LONGEST:
         raise InvalidArgument(f"option '{option}' has {len(text)} characters; the maximum is {_LONGEST}")
     parts = _TEXT.fullmatch(text)
-    found = None if parts is None else _class_of(parts[1], parts[2], base)
-    if parts is None or found is None:
+    request_class = None if parts is None else _class_of(parts[1], parts[2], base)
+    if parts is None or request_class is None:
         raise _not_understood(option, "the request is unknown")
     try:
-        return found.model_validate_json(parts[3])
+        return request_class.model_validate_json(parts[3])
     except ValidationError as error:
         problems = "; ".join(f"{'.'.join(map(str, problem['loc']))}: {problem['msg']}" for problem in error.errors()[:3])
         raise _not_understood(option, problems) from None
@@ -243,12 +243,12 @@ def parse_request(text: str, base: type[_R], option: str) -> _R:
 
 def _class_of(module: str, name: str, base: type[_R]) -> type[_R] | None:
     try:
-        found = getattr(import_module(f"{_PACKAGE}{module}"), name, None)
+        member = getattr(import_module(f"{_PACKAGE}{module}"), name, None)
     except ModuleNotFoundError:
         return None
     # Names that a module imports are not its requests.
-    is_request = isinstance(found, type) and issubclass(found, base) and found.__module__ == f"{_PACKAGE}{module}"
-    return found if is_request else None
+    is_request = isinstance(member, type) and issubclass(member, base) and member.__module__ == f"{_PACKAGE}{module}"
+    return member if is_request else None
 
 
 def _not_understood(option: str, reason: str) -> InvalidArgument:

@@ -29,14 +29,14 @@ _ALL_DIGITS = Context(prec=80)
 Spec = Mapping[str, str | None]
 
 
-def spec_of(given: Mapping[str, object], schema: TableSchema) -> dict[str, str | None]:
+def spec_of(values: Mapping[str, object], schema: TableSchema) -> dict[str, str | None]:
     """Return a user's partition specification with values as text.
 
     A value of None matches null. A missing column matches all values.
     Text is read as in a filter. Other values are converted like values of rows.
 
     Raises:
-        InvalidArgument: the table has no partitions, ``given`` is empty, or a column cannot hold a value.
+        InvalidArgument: the table has no partitions, ``values`` is empty, or a column cannot hold a value.
         UnknownColumn: a column is not a partition key.
 
     >>> from datetime import date
@@ -46,12 +46,12 @@ def spec_of(given: Mapping[str, object], schema: TableSchema) -> dict[str, str |
     """
     if not schema.partition_keys:
         raise InvalidArgument("the table has no partitions to name")
-    if not given:
+    if not values:
         raise InvalidArgument(f"a partition is named by some of its columns: {', '.join(schema.partition_keys)}")
-    for name in given:
+    for name in values:
         if name not in schema.partition_keys:
             raise UnknownColumn(name, schema.partition_keys)
-    spec = {name: value if isinstance(value, str) else _text(name, value, schema) for name, value in given.items()}
+    spec = {name: value if isinstance(value, str) else _text(name, value, schema) for name, value in values.items()}
     predicate_of([spec], schema)
     return {name: _with_zone(name, value, schema) for name, value in spec.items()}
 

@@ -47,22 +47,22 @@ def report_from_json(text: str) -> ReadReport:
     return ReadReport(**value | {"index": IndexMetrics.from_json(value["index"])})
 
 
-def summaries_to_json(found: Mapping[bytes, RowSummary]) -> str:
+def summaries_to_json(summaries: Mapping[bytes, RowSummary]) -> str:
     """Encode summaries as JSON for ``summaries_from_json``."""
-    return json.dumps([[partition.hex(), summary.to_json()] for partition, summary in found.items()])
+    return json.dumps([[partition.hex(), summary.to_json()] for partition, summary in summaries.items()])
 
 
-def summaries_from_json(texts: Iterable[str], wanted: Mapping[str, Iterable[AggregateName]]) -> dict[bytes, RowSummary]:
+def summaries_from_json(texts: Iterable[str], functions: Mapping[str, Iterable[AggregateName]]) -> dict[bytes, RowSummary]:
     """Decode texts and add up their summaries.
 
     >>> summaries_from_json([summaries_to_json({b"p": RowSummary({}, 2)}), '[["70", {"rows": 3, "columns": {}}]]'], {})
     {b'p': RowSummary(columns={}, rows=5)}
     """
-    whole: dict[bytes, RowSummary] = {}
+    summaries: dict[bytes, RowSummary] = {}
     for text in texts:
         for partition, summary in json.loads(text):
-            own = bytes.fromhex(partition)
-            if own not in whole:
-                whole[own] = RowSummary.of(wanted, {})
-            whole[own].merge_json(summary)
-    return whole
+            partition_bytes = bytes.fromhex(partition)
+            if partition_bytes not in summaries:
+                summaries[partition_bytes] = RowSummary.of(functions, {})
+            summaries[partition_bytes].merge_json(summary)
+    return summaries

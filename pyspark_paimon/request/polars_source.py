@@ -33,19 +33,19 @@ def _source(scan: ScanSource) -> _Read:
         batch_size: int | None,  # noqa: ARG001  # the files determine the batches
     ) -> Iterator[pl.DataFrame]:
         current = scan
-        wanted = with_columns or scan.schema.names
+        result_columns = with_columns or scan.schema.names
         if predicate is not None:
             current = _narrow(current, predicate)
             needed = set(predicate.meta.root_names())
-            current = current.projected([name for name in scan.schema.names if name in needed or name in wanted])
+            current = current.projected([name for name in scan.schema.names if name in needed or name in result_columns])
         else:
-            current = current.projected(list(wanted))
+            current = current.projected(list(result_columns))
             current = current if n_rows is None else current.limited(n_rows)
         left = n_rows
         for batch in current.to_batches():
             frame = pl.DataFrame(pa.Table.from_batches([batch]))
             # The scan may return more rows: it applies only the conditions that it can translate.
-            frame = (frame if predicate is None else frame.filter(predicate)).select(wanted)
+            frame = (frame if predicate is None else frame.filter(predicate)).select(result_columns)
             yield frame if left is None else frame.head(left)
             left = None if left is None else left - frame.height
             if left is not None and left <= 0:

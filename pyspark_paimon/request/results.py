@@ -103,7 +103,7 @@ class WriteResult(Result):
         """
         if outcome is None:
             return cls(rows=0, files=0, snapshot_id=None, seconds=seconds)
-        known = {name: count for name, count in outcome.counts.items() if name in WriteCounters.model_fields}
+        counts = {name: count for name, count in outcome.counts.items() if name in WriteCounters.model_fields}
         return cls(
             rows=outcome.counts.get("rows", 0),
             files=outcome.counts.get("files", 0),
@@ -112,7 +112,7 @@ class WriteResult(Result):
             compact_lost=outcome.compact_lost,
             compact_error=outcome.compact_error,
             replayed=replayed,
-            counters=None if replayed else WriteCounters(**known, millis=millis),
+            counters=None if replayed else WriteCounters(**counts, millis=millis),
             seconds=seconds,
         )
 

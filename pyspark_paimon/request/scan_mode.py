@@ -76,21 +76,21 @@ class ScanPlace:
         for key, reason in _REFUSED.items():
             if key in present:
                 raise UnsupportedOption(key, reason)
-        given = {key: value.strip() for key, value in present.items() if key in _PLACES}
-        if not given:
+        place_options = {key: value.strip() for key, value in present.items() if key in _PLACES}
+        if not place_options:
             return None
-        mode = _mode(given)
-        named = sorted(given.keys() - {_MODE, _BETWEEN_MODE})
-        wanted = _NEEDS[mode]
-        if len(named) != bool(wanted) or not wanted.issuperset(named):
-            needs = f"needs one of {', '.join(sorted(wanted))}" if wanted else "goes without other places"
+        mode = _mode(place_options)
+        named = sorted(place_options.keys() - {_MODE, _BETWEEN_MODE})
+        needed = _NEEDS[mode]
+        if len(named) != bool(needed) or not needed.issuperset(named):
+            needs = f"needs one of {', '.join(sorted(needed))}" if needed else "goes without other places"
             raise InvalidArgument(f"{_MODE} '{mode}' {needs}; given: {', '.join(named) or 'none'}")
         if mode == "incremental":
-            diff_mode = given.get(_BETWEEN_MODE, "auto").lower()
-            return cls(TravelRequest(), _points(backend, named[0], given[named[0]]), None if diff_mode == "auto" else diff_mode)
+            diff_mode = place_options.get(_BETWEEN_MODE, "auto").lower()
+            return cls(TravelRequest(), _points(backend, named[0], place_options[named[0]]), None if diff_mode == "auto" else diff_mode)
         if mode == "compacted-full":
             return cls(TravelRequest(compacted=True))
-        return cls(TravelRequest.model_validate({_MEMBERS[key]: value_of_place(key, given[key]) for key in named}))
+        return cls(TravelRequest.model_validate({_MEMBERS[key]: value_of_place(key, place_options[key]) for key in named}))
 
 
 def is_place(key: str) -> bool:
@@ -108,11 +108,11 @@ def without_place(options: Mapping[str, str]) -> dict[str, str]:
     return {key: value for key, value in options.items() if not is_place(key)}
 
 
-def _mode(given: Mapping[str, str]) -> str:
-    mode = given.get(_MODE, "default").lower()
+def _mode(place_options: Mapping[str, str]) -> str:
+    mode = place_options.get(_MODE, "default").lower()
     if mode == "default":
         by_key = (("incremental", _INCREMENTAL), ("from-timestamp", _TIMES), ("from-snapshot", _STATES))
-        mode = next((name for name, keys in by_key if not keys.isdisjoint(given)), "latest-full")
+        mode = next((name for name, keys in by_key if not keys.isdisjoint(place_options)), "latest-full")
     if mode in {"from-creation-timestamp", "from-file-creation-time"}:
         raise UnsupportedOption(_MODE, f"'{mode}' {BY_FILES}")
     if mode not in _NEEDS:
@@ -158,11 +158,11 @@ def _as_old_as(backend: Backend, millis: int) -> int:
     If all snapshots are newer, returns the id before the oldest.
     """
     try:
-        found = backend.ask(Pin(travel=TravelRequest(timestamp_millis=millis)))
+        snapshot = backend.ask(Pin(travel=TravelRequest(timestamp_millis=millis)))
     except SnapshotNotFound:
         retained = backend.ask(Snapshots())
         return retained[0].id - 1 if retained else 0
-    return 0 if found is None else found.id
+    return 0 if snapshot is None else snapshot.id
 
 
 class ScanSource(Protocol):

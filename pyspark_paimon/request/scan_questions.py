@@ -113,8 +113,8 @@ class AggregateCheaply(Question[str | None]):
 
     def answer(self, table: OpenTable) -> str | None:
         """Aggregate by metadata, indexes and few footers."""
-        found: dict[bytes, RowSummary] | None = table.cheap_aggregate(self.request)
-        return None if found is None else summaries_to_json(found)
+        summaries: dict[bytes, RowSummary] | None = table.cheap_aggregate(self.request)
+        return None if summaries is None else summaries_to_json(summaries)
 
 
 class GroupCheaply(Question[BoundRows | None]):
@@ -129,8 +129,8 @@ class GroupCheaply(Question[BoundRows | None]):
 
     def answer(self, table: OpenTable) -> BoundRows | None:
         """Count by indexes of few files, up to ``thresholds.answer_bytes``."""
-        found = table.cheap_groups(self.request, self.by, self.counted)
-        return None if found is None or found.nbytes > thresholds.answer_bytes else found
+        groups = table.cheap_groups(self.request, self.by, self.counted)
+        return None if groups is None or groups.nbytes > thresholds.answer_bytes else groups
 
 
 class IfSmall(Question[str | None]):

@@ -49,13 +49,13 @@ class FsckResult(Result):
         >>> print(FsckResult(depth=Depth.QUICK, counts={"data files": 3, "manifests": 0}))
         clean (quick, 0.00 s): 3 data files
         """
-        found = "clean" if self.clean else count_text(self.problem_count, "problem")
+        verdict = "clean" if self.clean else count_text(self.problem_count, "problem")
         repaired = f"{count_text(len(self.repairs), 'repair')} {'possible' if self.dry_run else 'made'}" if self.repairs else None
         counted = list_text(
             *(count_text(count, _SINGULAR.get(what, what.removesuffix("s")), what) for what, count in self.counts.items() if count)
         )
         unchecked = list_text(*(f"{count:,} {what}" for what, count in self.unchecked.items()))
-        text = f"{list_text(found, repaired)} ({self.depth}, {self.seconds:.2f} s): {counted or 'nothing to check'}"
+        text = f"{list_text(verdict, repaired)} ({self.depth}, {self.seconds:.2f} s): {counted or 'nothing to check'}"
         return f"{text}; not checked: {unchecked}" if unchecked else text
 
     @property
@@ -73,8 +73,8 @@ class FsckResult(Result):
         columns = ("kind", "path", "message", "advice", "copies")
         schema = pa.schema([("repaired", pa.bool_()), *((name, pa.string()) for name in columns[:4]), ("copies", pa.list_(pa.string()))])
         rows = [
-            {"repaired": isinstance(one, Repair), **{name: getattr(one, name, None) for name in columns}}
-            for one in (*self.repairs, *self.problems)
+            {"repaired": isinstance(entry, Repair), **{name: getattr(entry, name, None) for name in columns}}
+            for entry in (*self.repairs, *self.problems)
         ]
         return pa.Table.from_pylist(rows, schema)
 
@@ -128,14 +128,14 @@ class TableChangeResult(Result):
         if self.removal is not None:
             return dry_run_text(self.removal)
         deleted = self.snapshots or self.data_files or self.manifests
-        done = list_text(
+        changes = list_text(
             None if self.snapshot_id is None else f"snapshot {self.snapshot_id}",
             f"{count_text(self.snapshots, 'snapshot')} with {deleted_text(self.data_files, self.manifests)}" if deleted else None,
             f"tags {', '.join(self.tags)}" if self.tags else None,
             f"partitions {', '.join(self.partitions)}" if self.partitions else None,
             f"{count_text(len(self.repairs), 'repair')}" if self.repairs else None,
         )
-        return done or "nothing to do"
+        return changes or "nothing to do"
 
 
 @public
@@ -191,8 +191,8 @@ class PurgeResult(Result):
         if self.dry_run:
             return f"would delete {count_text(self.rows, 'row')} held by {list_text(*map(str, self.holders)) or 'no file'}"
         verdict = "gone" if self.gone else f"still held by {list_text(*map(str, self.holders))}"
-        done = f"{count_text(self.rows, 'row')} deleted, {count_text(self.files, 'file')} rewritten"
-        return f"{verdict}: {done}, {count_text(self.snapshots, 'snapshot')} expired, {self.seconds:.2f} s"
+        changes = f"{count_text(self.rows, 'row')} deleted, {count_text(self.files, 'file')} rewritten"
+        return f"{verdict}: {changes}, {count_text(self.snapshots, 'snapshot')} expired, {self.seconds:.2f} s"
 
 
 @public

@@ -52,8 +52,8 @@ def refuse_overlaps(fields: Mapping[str, tuple[str, ...]], columns: Collection[s
     pyspark_paimon.InvalidArgument: 's.a' is set twice, or together with a struct that has it; set one of them
     """
     for name, path in fields.items():
-        others = [other for one, other in fields.items() if one != name]
-        if path[0] in columns or any(path[: len(other)] == other for other in others):
+        other_paths = [other for other_name, other in fields.items() if other_name != name]
+        if path[0] in columns or any(path[: len(other)] == other for other in other_paths):
             raise InvalidArgument(f"'{name}' is set twice, or together with a struct that has it; set one of them")
 
 
@@ -67,16 +67,16 @@ def constant(path: tuple[str, ...], value: object, schema: TableSchema) -> Expre
     from lsm.python_values.columns import python_scalar  # noqa: PLC0415  # as above
     from sparkexpr.values.plain_value import plain_array, plain_values  # noqa: PLC0415  # rarely needed
 
-    name, wanted = ".".join(path), _type_of(path, schema)
+    name, field_type = ".".join(path), _type_of(path, schema)
     plain = value.as_py() if isinstance(value, pa.Scalar) else value
-    if plain is not None and wanted.is_nested:
-        raise InvalidArgument(f"'{name}' is {wanted}, which takes no constant; set column '{path[0]}' to its whole new value")
-    scalar = python_scalar(name, plain, wanted.arrow)
+    if plain is not None and field_type.is_nested:
+        raise InvalidArgument(f"'{name}' is {field_type}, which takes no constant; set column '{path[0]}' to its whole new value")
+    scalar = python_scalar(name, plain, field_type.arrow)
     if plain is None:
         return NULL
     # A literal of the field's own type: a wall clock is not read in the session's time zone.
-    (found,) = plain_values(plain_array(pa.repeat(scalar, 1), wanted.column_type), wanted.column_type)
-    return LiteralValue(found, wanted.column_type)
+    (literal,) = plain_values(plain_array(pa.repeat(scalar, 1), field_type.column_type), field_type.column_type)
+    return LiteralValue(literal, field_type.column_type)
 
 
 def with_field(path: tuple[str, ...], new: Expression, column: Expression, schema: TableSchema) -> Expression:
@@ -106,23 +106,23 @@ def with_field(path: tuple[str, ...], new: Expression, column: Expression, schem
 
 
 def _type_of(path: tuple[str, ...], schema: TableSchema) -> DataType:
-    found = schema.field(path[0]).type
+    data_type = schema.field(path[0]).type
     for part in path[1:]:
-        found = next(field.type for field in found.fields if field.name == part)
-    return found
+        data_type = next(field.type for field in data_type.fields if field.name == part)
+    return data_type
 
 
-def _check_type(name: str, new: Expression, wanted: DataType) -> None:
+def _check_type(name: str, new: Expression, field_type: DataType) -> None:
     """Raise ``SchemaMismatch`` for a value that a field cannot have."""
     from lsm.schema.lossless_cast import may_cast  # noqa: PLC0415  # see test_imports
 
     if isinstance(new, LiteralValue) and new.value is None:
-        fits = wanted.nullable
+        fits = field_type.nullable
     else:
         fits = (
-            new.type == wanted.column_type
-            if wanted.is_nested
-            else new.type.kind not in WITH_PARTS and may_cast(new.type.arrow, wanted.arrow)
+            new.type == field_type.column_type
+            if field_type.is_nested
+            else new.type.kind not in WITH_PARTS and may_cast(new.type.arrow, field_type.arrow)
         )
     if not fits:
-        raise SchemaMismatch(f"field '{name}' is {wanted}, and '{new}' is of type {new.type.kind}; cast it")
+        raise SchemaMismatch(f"field '{name}' is {field_type}, and '{new}' is of type {new.type.kind}; cast it")

@@ -82,8 +82,8 @@ class TaskRun:
     @property
     def snapshot_id(self) -> int | None:
         """The newest snapshot that the operation made."""
-        found = [outcome.compact_snapshot_id or outcome.snapshot_id for outcome in self.outcomes]
-        return next((snapshot_id for snapshot_id in reversed(found) if snapshot_id is not None), None)
+        snapshot_ids = [outcome.compact_snapshot_id or outcome.snapshot_id for outcome in self.outcomes]
+        return next((snapshot_id for snapshot_id in reversed(snapshot_ids) if snapshot_id is not None), None)
 
     def total(self, name: str) -> int:
         """Return the sum of a count over all commits."""

@@ -64,12 +64,12 @@ def write_request(
     """
     natural = schema.kind.write_mode
     # As in Spark, appending rows with keys writes new versions of the keys.
-    chosen = natural if mode in {None, "append"} else mode
-    if chosen not in {natural, "overwrite"}:
+    write_mode = natural if mode in {None, "append"} else mode
+    if write_mode not in {natural, "overwrite"}:
         kind = "a primary-key table" if natural == "upsert" else "a table without primary key"
         modes = ", ".join(f"'{name}'" for name in dict.fromkeys(["append", natural]))
-        raise InvalidArgument(f"mode '{chosen}' is not possible for {kind}; use {modes} or 'overwrite'")
-    if partition is not None and chosen != "overwrite":
+        raise InvalidArgument(f"mode '{write_mode}' is not possible for {kind}; use {modes} or 'overwrite'")
+    if partition is not None and write_mode != "overwrite":
         raise InvalidArgument("partition needs mode 'overwrite': in other modes the rows' columns give their partitions")
     if order_by is not None and natural == "append":
         raise InvalidArgument("order_by chooses among rows of one key; the table has no primary key")
@@ -77,8 +77,8 @@ def write_request(
         raise InvalidArgument("batch_id numbers the batches of a job from 0 up; the job's name is given as commit_id")
     if missing not in get_args(MissingColumns):
         raise InvalidArgument(f"missing must be one of {', '.join(get_args(MissingColumns))}, not {missing!r}")
-    if missing == "keep" and (natural, chosen) != ("upsert", "upsert"):
-        reason = "the table has no primary key" if natural == "append" else f"mode '{chosen}' has none"
+    if missing == "keep" and (natural, write_mode) != ("upsert", "upsert"):
+        reason = "the table has no primary key" if natural == "append" else f"mode '{write_mode}' has none"
         raise InvalidArgument(f"missing='keep' keeps stored values of a row's key; {reason}: use missing='null', which sets NULL")
     if schema_mode not in {None, "merge"}:
         raise InvalidArgument(f"schema_mode must be 'merge' or None, not {schema_mode!r}; to change other columns, alter the table first")
@@ -89,7 +89,7 @@ def write_request(
         first_run=commit_id is None,
         schema_id=schema.id,
         batch_id=batch_id,
-        mode=chosen,
+        mode=write_mode,
         partition=None if partition is None else spec_of(partition, schema),
         dynamic=bool(schema.partition_keys) and effective.dynamic_partition_overwrite,
         order_by=None if order_by is None else resolve(order_by, schema.column_types),
@@ -99,7 +99,7 @@ def write_request(
     )
 
 
-def commit_identity(given: object) -> str:
+def commit_identity(commit_id: object) -> str:
     """Return the caller's commit id, or a new one.
 
     Raises ``InvalidArgument`` for an id that cannot be part of a file name.
@@ -107,16 +107,16 @@ def commit_identity(given: object) -> str:
     >>> commit_identity("nightly-2024-01-31")
     'nightly-2024-01-31'
     """
-    if given is None:
+    if commit_id is None:
         return str(uuid.uuid4())
     if (
-        not isinstance(given, str)
-        or not given
-        or len(given) > _LONGEST_ID
-        or not all(letter.isascii() and (letter.isalnum() or letter in "-_") for letter in given)
+        not isinstance(commit_id, str)
+        or not commit_id
+        or len(commit_id) > _LONGEST_ID
+        or not all(letter.isascii() and (letter.isalnum() or letter in "-_") for letter in commit_id)
     ):
-        raise InvalidArgument(f"commit_id {given!r} must be letters, digits, - and _, at most {_LONGEST_ID} of them, as in a UUID")
-    return given
+        raise InvalidArgument(f"commit_id {commit_id!r} must be letters, digits, - and _, at most {_LONGEST_ID} of them, as in a UUID")
+    return commit_id
 
 
 def check_options(options: Mapping[str, str] | None) -> dict[str, str]:
@@ -154,8 +154,8 @@ def projection(columns: Sequence[str] | None, schema: TableSchema, *, metadata: 
         raise InvalidArgument(f"columns must be a list of names: write columns=[{columns!r}]")
     if not isinstance(columns, Iterable):
         raise InvalidArgument(f"columns must be a list of names, not {columns!r}")
-    others = metadata_fields(schema) if metadata else {}
-    names = tuple(name if name in others else resolve(name, schema.column_types) for name in columns)
+    metadata_columns = metadata_fields(schema) if metadata else {}
+    names = tuple(name if name in metadata_columns else resolve(name, schema.column_types) for name in columns)
     if len(set(names)) < len(names):
         raise InvalidArgument(f"columns has a name twice: {', '.join(columns)}")
     if not names:
@@ -163,22 +163,22 @@ def projection(columns: Sequence[str] | None, schema: TableSchema, *, metadata: 
     return names
 
 
-def text_columns(wanted: object, schema: pa.Schema) -> tuple[str, ...]:
+def text_columns(dictionaries: object, schema: pa.Schema) -> tuple[str, ...]:
     """Return text columns to read as dictionaries.
 
-    ``wanted``: True for all text columns, False for no column, or a list of columns.
+    ``dictionaries``: True for all text columns, False for no column, or a list of columns.
     Raises ``InvalidArgument`` for columns that are not text, ``UnknownColumn``.
 
     >>> text_columns(True, pa.schema({"a": pa.string(), "b": pa.int32()})), text_columns(["a"], pa.schema({"a": pa.string()}))
     (('a',), ('a',))
     """
     texts = tuple(field.name for field in schema if pa.types.is_string(field.type))
-    if isinstance(wanted, bool):
-        return texts if wanted else ()
-    if isinstance(wanted, str) or not isinstance(wanted, Iterable):
-        raise InvalidArgument(f"dictionaries must be True or a list of columns, not {wanted!r:.60}")
+    if isinstance(dictionaries, bool):
+        return texts if dictionaries else ()
+    if isinstance(dictionaries, str) or not isinstance(dictionaries, Iterable):
+        raise InvalidArgument(f"dictionaries must be True or a list of columns, not {dictionaries!r:.60}")
     columns = dict(zip(schema.names, schema.types, strict=True))
-    for name in (names := tuple(resolve(name, columns) for name in wanted)):
+    for name in (names := tuple(resolve(name, columns) for name in dictionaries)):
         if name not in texts:
             raise InvalidArgument(f"dictionaries: column '{name}' of type {schema.field(name).type} is not text")
     return names
@@ -199,8 +199,8 @@ def millis_of(time: Time | None) -> int | None:
     """
     if isinstance(time, str):
         try:
-            given = datetime.fromisoformat(time)
-            time = given if given.tzinfo is not None else given.replace(tzinfo=UTC)
+            parsed = datetime.fromisoformat(time)
+            time = parsed if parsed.tzinfo is not None else parsed.replace(tzinfo=UTC)
         except ValueError as error:
             raise InvalidArgument(f"{time!r} is not a time; write it as '2024-01-31' or '2024-01-31T10:00:00+01:00'") from error
     if isinstance(time, date) and not isinstance(time, datetime):
@@ -223,8 +223,8 @@ def cutoff_of(time: Time | None) -> int:
 
     ``time`` None: one day ago.
     """
-    given = millis_of(time)
-    return int(datetime.now(UTC).timestamp() * 1000) - _ONE_DAY_MS if given is None else given
+    cutoff = millis_of(time)
+    return int(datetime.now(UTC).timestamp() * 1000) - _ONE_DAY_MS if cutoff is None else cutoff
 
 
 def _is_flag(value: Any) -> bool:
@@ -302,8 +302,8 @@ def check_arguments(method: Callable[..., Any]) -> Callable[..., Any]:
         Cached at the first call: most methods are never called.
         """
         parameters = inspect.signature(method).parameters
-        checks = {name: found for name, wanted in parameters.items() if (found := _check_of(wanted.annotation)) is not None}
-        return checks, [name for name, wanted in parameters.items() if wanted.kind is not wanted.KEYWORD_ONLY]
+        checks = {name: type_check for name, parameter in parameters.items() if (type_check := _check_of(parameter.annotation)) is not None}
+        return checks, [name for name, parameter in parameters.items() if parameter.kind is not parameter.KEYWORD_ONLY]
 
     @wraps(method)
     def called(*arguments: Any, **options: Any) -> Any:

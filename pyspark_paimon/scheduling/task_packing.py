@@ -48,7 +48,7 @@ def assign_by_size(sizes: Sequence[int], tasks: int) -> list[int]:
     """
     heap = [(0, task) for task in range(tasks)]
     assigned = [0] * len(sizes)
-    for piece in sorted(range(len(sizes)), key=lambda at: -sizes[at]):
+    for piece in sorted(range(len(sizes)), key=lambda index: -sizes[index]):
         load, task = heap[0]
         assigned[piece] = task
         heapq.heapreplace(heap, (load + max(sizes[piece], thresholds.piece_cost_bytes), task))

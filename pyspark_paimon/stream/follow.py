@@ -47,25 +47,25 @@ def follow_options(
 
     Raises the errors of ``StreamOptions.of``.
     """
-    given = {
+    options_of_call = {
         "scan.mode": start,
         "scan.snapshot-id": snapshot,
         "scan.timestamp-millis": millis,
         "read.stream.maxrowspertrigger": max_rows,
         "consumer-id": consumer,
     }
-    options = StreamOptions.of({key: str(value) for key, value in given.items() if value is not None}, schema.options)
+    options = StreamOptions.of({key: str(value) for key, value in options_of_call.items() if value is not None}, schema.options)
     return options.model_copy(update={"kinds": True, "overwrites": overwrites or options.overwrites})
 
 
 def _parse(offset: str) -> dict[str, Any]:
     try:
-        found = json.loads(offset)
+        parsed = json.loads(offset)
     except (ValueError, TypeError) as error:
         raise InvalidArgument(f"offset must be the offset of a batch of follow(), not {offset!r}") from error
-    if not isinstance(found, dict):
+    if not isinstance(parsed, dict):
         raise InvalidArgument(f"offset must be the offset of a batch of follow(), not {offset!r}")
-    return found
+    return parsed
 
 
 def follow_table(
@@ -79,15 +79,15 @@ def follow_table(
     offset: None: start where the options say.
     """
     stream = replace(TableStream.of(table, options, predicate, columns), every=None)  # new columns end no stream
-    at = stream.start() if offset is None else position_of(_parse(offset))
+    position = stream.start() if offset is None else position_of(_parse(offset))
     last = stream.newest()
     while True:
         stream = stream.refreshed() if columns is None else stream
-        if (end := stream.advance(at, last=last)) == at:
+        if (end := stream.advance(position, last=last)) == position:
             return
-        plan, _ = stream.plan(at, end)
+        plan, _ = stream.plan(position, end)
         schema = arrow_schema(scan_fields(table.schema(stream.request.schema_id), stream.request.columns))
         rows = pa.Table.from_batches((batch for split in plan.splits for batch in stream.rows(split)), schema)
         yield StreamBatch(rows, json.dumps(offset_of(end)))
         stream.done(end)
-        at = end
+        position = end

@@ -63,16 +63,16 @@ class StreamOptions(BaseModel):
             if key in options:
                 raise UnsupportedOption(key, f"{reason}")
         stored = {key: value for key, value in (table or {}).items() if key in {MODE, OVERWRITES, IGNORE_PROGRESS}}
-        given = {**stored, **{key: value.strip() for key, value in options.items() if key in _KEYS}}
+        stream_settings = {**stored, **{key: value.strip() for key, value in options.items() if key in _KEYS}}
         members: dict[str, Any] = {
-            "snapshot_id": given.get(SNAPSHOT_ID),
-            "timestamp_millis": given.get(TIMESTAMP),
-            "consumer": given.get(CONSUMER_OPTION),
-            "mode": _mode(given),
-            **{member: given.get(key) for key, member in STREAM_LIMITS.items()},
+            "snapshot_id": stream_settings.get(SNAPSHOT_ID),
+            "timestamp_millis": stream_settings.get(TIMESTAMP),
+            "consumer": stream_settings.get(CONSUMER_OPTION),
+            "mode": _mode(stream_settings),
+            **{member: stream_settings.get(key) for key, member in STREAM_LIMITS.items()},
         }
         for key, member in ((IGNORE_PROGRESS, "ignore_progress"), (OVERWRITES, "overwrites"), (KINDS, "kinds")):
-            members[member] = given.get(key)
+            members[member] = stream_settings.get(key)
         try:
             return cls.model_validate({member: value for member, value in members.items() if value is not None})
         except ValidationError as error:
@@ -99,16 +99,16 @@ def without_stream(options: Mapping[str, str]) -> dict[str, str]:
     return {key: value for key, value in options.items() if key not in _KEYS}
 
 
-def _mode(given: Mapping[str, str]) -> StartMode:
-    name = given.get(MODE, "default").lower()
+def _mode(stream_settings: Mapping[str, str]) -> StartMode:
+    name = stream_settings.get(MODE, "default").lower()
     if name == "default":
-        name = "from-snapshot" if SNAPSHOT_ID in given else "from-timestamp" if TIMESTAMP in given else "latest-full"
-    mode = _FULL.get(name) or next((known for known in StartMode if known.value == name), None)
+        name = "from-snapshot" if SNAPSHOT_ID in stream_settings else "from-timestamp" if TIMESTAMP in stream_settings else "latest-full"
+    mode = _FULL.get(name) or next((start_mode for start_mode in StartMode if start_mode.value == name), None)
     if mode is None:
         raise UnsupportedOption(MODE, f"'{name}' is not a supported start of a stream; use one of {', '.join(StartMode)}")
     needs = {StartMode.FROM_SNAPSHOT: SNAPSHOT_ID, StartMode.FROM_SNAPSHOT_FULL: SNAPSHOT_ID, StartMode.FROM_TIMESTAMP: TIMESTAMP}.get(mode)
     for key in (SNAPSHOT_ID, TIMESTAMP):
-        if (key in given) != (key == needs):
+        if (key in stream_settings) != (key == needs):
             raise InvalidArgument(f"{MODE} '{mode.value}' {'needs' if key == needs else 'does not allow'} the option {key}")
     return mode
 
@@ -139,11 +139,11 @@ def position_of(offset: Mapping[str, Any]) -> Position:
     Raises ``InvalidArgument`` for an offset of another version or source.
     """
     try:
-        found = _Offset.model_validate(dict(offset))
+        parsed = _Offset.model_validate(dict(offset))
     except ValidationError:
-        found = None
-    if found is None or found.version != _VERSION:
+        parsed = None
+    if parsed is None or parsed.version != _VERSION:
         raise InvalidArgument(
             f"the checkpoint's offset {json.dumps(dict(offset))} was not written by this version of pyspark-paimon; use its version, or a new checkpoint"
         )
-    return Position(found.snapshot, found.unit, found.whole, found.after)
+    return Position(parsed.snapshot, parsed.unit, parsed.whole, parsed.after)

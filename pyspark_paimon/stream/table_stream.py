@@ -59,17 +59,17 @@ def _state_rows(store: FileStore, request: ScanRequest, split: DataSplit) -> Ite
     for batch in read_split(store, split, columns=values, predicate=request.predicate):
         if ROW_KIND in request.columns:
             kinds = pa.repeat(pa.scalar("+I"), batch.num_rows)
-            whole = batch.append_column(pa.field(ROW_KIND, pa.string(), nullable=False), kinds)
-            yield whole.select(list(request.columns))
+            with_kinds = batch.append_column(pa.field(ROW_KIND, pa.string(), nullable=False), kinds)
+            yield with_kinds.select(list(request.columns))
         else:
             yield batch
 
 
 def _new_rows(store: FileStore, request: ScanRequest, split: IncrementalSplit) -> Iterator[pa.RecordBatch]:
     for batch in read_incremental(store, split, columns=(*request.columns, ROW_KIND), predicate=request.predicate):
-        kept = batch.filter(pc.is_in(batch.column(ROW_KIND), value_set=_NEW_ROW_KINDS))
-        if kept.num_rows:
-            yield kept.select(list(request.columns))
+        new_rows = batch.filter(pc.is_in(batch.column(ROW_KIND), value_set=_NEW_ROW_KINDS))
+        if new_rows.num_rows:
+            yield new_rows.select(list(request.columns))
 
 
 _POSITION = "streamPosition"
@@ -118,8 +118,8 @@ class TableStream:
         store.check_streamable()
         StreamScan(store, stream_options.overwrites)
         every = schema.names if columns is None else None
-        wanted = request.model_copy(update={"schema_id": schema.id, "options": settings})
-        return cls(backend.path if opened is not None else str(table), wanted, stream_options, every, opened)
+        stream_request = request.model_copy(update={"schema_id": schema.id, "options": settings})
+        return cls(backend.path if opened is not None else str(table), stream_request, stream_options, every, opened)
 
     def _backend(self) -> OpenTable:
         return open_backend(self.path) if self.opened is None else self.opened
@@ -221,23 +221,23 @@ class TableStream:
         """
         if self.stream_options.consumer is None or self.stream_options.ignore_progress:
             return None
-        found = scan.store.snapshots.consumer(self.stream_options.consumer)
-        if found is None:
+        consumer = scan.store.snapshots.consumer(self.stream_options.consumer)
+        if consumer is None:
             return None
-        return self._record(found)
+        return self._record(consumer)
 
-    def _record(self, found: Mapping[str, Any]) -> Position:
-        position = position_of(found[_POSITION]) if isinstance(found.get(_POSITION), dict) else None
-        if position is not None and self._held(position) == found["nextSnapshot"]:  # otherwise another engine has changed the consumer
+    def _record(self, consumer: Mapping[str, Any]) -> Position:
+        position = position_of(consumer[_POSITION]) if isinstance(consumer.get(_POSITION), dict) else None
+        if position is not None and self._held(position) == consumer["nextSnapshot"]:  # otherwise another engine has changed the consumer
             return position
-        return Position(found["nextSnapshot"])
+        return Position(consumer["nextSnapshot"])
 
-    def _is_ahead(self, found: Mapping[str, Any], end: Position) -> bool:
+    def _is_ahead(self, consumer: Mapping[str, Any], end: Position) -> bool:
         """Return whether another run of the stream has advanced farther.
 
         Units of the same snapshot are compared only if both count them in the same way.
         """
-        recorded = self._record(found)
+        recorded = self._record(consumer)
         if recorded.snapshot_id != end.snapshot_id:
             return recorded.snapshot_id > end.snapshot_id
         return recorded.whole == end.whole and recorded.unit > end.unit

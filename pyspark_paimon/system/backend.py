@@ -163,8 +163,8 @@ class SystemTable(ABC):
         if not request.order_by:
             yield from limit_rows(self._all_rows(request), request.limit)
             return
-        wanted = candidates(request)
-        rows = sort_rows(self._all_rows(wanted), wanted, self.schema(request.schema_id))
+        candidate_request = candidates(request)
+        rows = sort_rows(self._all_rows(candidate_request), candidate_request, self.schema(request.schema_id))
         yield from rows.select(list(request.columns)).to_batches()
 
     def _all_rows(self, request: ScanRequest) -> Iterator[pa.RecordBatch]:
@@ -215,17 +215,17 @@ class SystemTable(ABC):
 
     def cheap_count(self, request: ScanRequest) -> int | None:
         """Return the number of rows if ``cheap_aggregate`` finds it, else None."""
-        found = self.cheap_aggregate(request)
-        return None if found is None else rows_in(found, request.limit)
+        summaries = self.cheap_aggregate(request)
+        return None if summaries is None else rows_in(summaries, request.limit)
 
     def _summarize(self, request: ScanRequest, batches: Iterator[pa.RecordBatch]) -> RowSummary:
         types = {field.name: field.type for field in self.schema(request.schema_id).fields}
         return RowSummary.of(request.aggregates, types).add_all(batches)
 
     def _check(self, request: ScanRequest) -> None:
-        others = [] if self.has_files else metadata_names(request.columns, self.schema(request.schema_id))
-        if others:
-            raise UnknownColumn(others[0], self.schema(request.schema_id).names)
+        metadata_columns = [] if self.has_files else metadata_names(request.columns, self.schema(request.schema_id))
+        if metadata_columns:
+            raise UnknownColumn(metadata_columns[0], self.schema(request.schema_id).names)
         if request.incremental is not None:
             raise InvalidArgument(
                 f"{self._path}: a system table has no changelog; read the table's: Table.open({self._base.path!r}).changelog(...)"

@@ -96,9 +96,14 @@ def data_file_rows(store: FileStore, snapshot: Snapshot | None) -> Iterator[tupl
         bounds = _bounds(store, file)
         yield (
             *_file(store, entry),
-            format_map({name: "null" if known.null_count is None else str(known.null_count) for name, (known, _) in bounds.items()}),
-            format_map({name: java_text(known.min, kind) for name, (known, kind) in bounds.items()}),
-            format_map({name: java_text(known.max, kind) for name, (known, kind) in bounds.items()}),
+            format_map(
+                {
+                    name: "null" if column_bounds.null_count is None else str(column_bounds.null_count)
+                    for name, (column_bounds, _) in bounds.items()
+                }
+            ),
+            format_map({name: java_text(column_bounds.min, kind) for name, (column_bounds, kind) in bounds.items()}),
+            format_map({name: java_text(column_bounds.max, kind) for name, (column_bounds, kind) in bounds.items()}),
             file.min_sequence_number,
             file.max_sequence_number,
             file.creation_time,
@@ -198,21 +203,23 @@ def _bounds(store: FileStore, file: DataFileMeta) -> dict[str, tuple[ColumnBound
     stored = decode_bounds(file.value_stats, names, written.types_of(names), file.row_count)
     sources = {field.id: field for field in written.fields}
     unknown = ColumnBounds(None, None, None, file.row_count)
-    found = {}
+    bounds_by_name = {}
     for field in store.schema.fields:
         source = sources.get(field.id)
         if source is None:
-            found[field.name] = ColumnBounds(None, None, file.row_count, file.row_count), field.type
+            bounds_by_name[field.name] = ColumnBounds(None, None, file.row_count, file.row_count), field.type
             continue
-        known = stored.get(source.name, unknown)
-        found[field.name] = known, source.type
+        source_bounds = stored.get(source.name, unknown)
+        bounds_by_name[field.name] = source_bounds, source.type
         if source.type.kind is Kind.DECIMAL is field.type.kind:
             shift = 10 ** max(0, field.type.scale - source.type.scale)
-            found[field.name] = (
-                ColumnBounds(_scale(known.min, shift), _scale(known.max, shift), known.null_count, known.row_count),
+            bounds_by_name[field.name] = (
+                ColumnBounds(
+                    _scale(source_bounds.min, shift), _scale(source_bounds.max, shift), source_bounds.null_count, source_bounds.row_count
+                ),
                 field.type,
             )
-    return found
+    return bounds_by_name
 
 
 def _scale(value: Plain, by: int) -> Plain:

@@ -124,18 +124,18 @@ def consumer_rows(store: FileStore, _: Snapshot | None) -> Iterator[tuple[Any, .
 
 def statistics_rows(store: FileStore, snapshot: Snapshot | None) -> Iterator[tuple[Any, ...]]:
     """Yield the statistics of the snapshot, or no row."""
-    found = None if snapshot is None else statistics_of(store, snapshot)
-    if found is not None:
-        columns = {name: column.model_dump(by_alias=True, exclude_none=True) for name, column in found.col_stats.items()}
+    statistics = None if snapshot is None else statistics_of(store, snapshot)
+    if statistics is not None:
+        columns = {name: column.model_dump(by_alias=True, exclude_none=True) for name, column in statistics.col_stats.items()}
         text = json.dumps(columns, indent=2, separators=(",", " : "), ensure_ascii=False)
-        yield found.snapshot_id, found.schema_id, found.merged_record_count, found.merged_record_size, text
+        yield statistics.snapshot_id, statistics.schema_id, statistics.merged_record_count, statistics.merged_record_size, text
 
 
 def aggregation_rows(store: FileStore, _: Snapshot | None) -> Iterator[tuple[Any, ...]]:
     """Yield columns with the options ``fields.<name>.*``."""
     for field in store.schema.fields:
-        own = {key: value for key, value in sorted(store.schema.options.items()) if key.startswith(f"{_OF_FIELD}{field.name}.")}
-        yield field.name, type_text(field.type), format_list(own.values()), format_list(own), field.description
+        field_options = {key: value for key, value in sorted(store.schema.options.items()) if key.startswith(f"{_OF_FIELD}{field.name}.")}
+        yield field.name, type_text(field.type), format_list(field_options.values()), format_list(field_options), field.description
 
 
 def _json(value: object) -> str:

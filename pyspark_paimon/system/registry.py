@@ -35,12 +35,14 @@ class MetadataTable:
 
     def rows(self, store: FileStore, snapshot: Snapshot | None) -> pa.Table:
         """Return all rows."""
-        wanted = self.schema.arrow  # one row for each file, snapshot or similar: few enough for memory
+        arrow_schema = self.schema.arrow  # one row for each file, snapshot or similar: few enough for memory
         rows = list(self.make(store, snapshot))
         if not rows:
-            return wanted.empty_table()
+            return arrow_schema.empty_table()
         columns = zip(*rows, strict=True)
-        return pa.Table.from_arrays([pa.array(column, field.type) for column, field in zip(columns, wanted, strict=True)], schema=wanted)
+        return pa.Table.from_arrays(
+            [pa.array(column, field.type) for column, field in zip(columns, arrow_schema, strict=True)], schema=arrow_schema
+        )
 
 
 METADATA: Mapping[str, MetadataTable] = {

@@ -62,9 +62,9 @@ class AuditTable(SystemTable):
 
     def _split_rows(self, request: ScanRequest, split: DataSplit) -> Iterator[pa.RecordBatch]:
         store = self._base.store(request.options, request.schema_id)
-        wanted, schema = self._table_request(request), self.schema(request.schema_id).arrow
+        table_request, schema = self._table_request(request), self.schema(request.schema_id).arrow
         has_kinds = store.schema.kind.has_row_kinds
-        for rows in read_split(store, split, columns=wanted.columns, predicate=wanted.predicate, kinds=has_kinds):
+        for rows in read_split(store, split, columns=table_request.columns, predicate=table_request.predicate, kinds=has_kinds):
             kinds = (
                 kind_texts(one_array(rows.column(VALUE_KIND)).to_numpy(zero_copy_only=False))
                 if has_kinds

@@ -39,8 +39,8 @@ def sql_text(value: Plain, data_type: DataType) -> str:
         return "null"
     text = value_spelled(value, data_type.column_type, legacy=False)
     if data_type.kind is Kind.TIME and "." in text:  # Paimon keeps one digit here, but all digits in directory names
-        whole, _, fraction = text.partition(".")
-        return f"{whole}.{fraction.rstrip('0') or '0'}"
+        integer, _, fraction = text.partition(".")
+        return f"{integer}.{fraction.rstrip('0') or '0'}"
     return text
 
 
@@ -89,8 +89,8 @@ def type_text(data_type: DataType) -> str:
 
 def wall_clock(millis: int) -> datetime:
     """Convert an instant to local time, as Paimon shows it."""
-    whole, rest = divmod(millis, 1000)
-    return datetime.fromtimestamp(whole, UTC).astimezone().replace(tzinfo=None) + timedelta(milliseconds=rest)
+    seconds, rest = divmod(millis, 1000)
+    return datetime.fromtimestamp(seconds, UTC).astimezone().replace(tzinfo=None) + timedelta(milliseconds=rest)
 
 
 def duration_text(duration: timedelta) -> str:

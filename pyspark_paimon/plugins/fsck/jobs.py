@@ -37,35 +37,35 @@ def check_table(store: FileStore, depth: Depth, *, limit: int, threads: int, pro
     """
     start = time.perf_counter()
     started_ms = int(time.time() * 1000)
-    found = Findings(limit)
+    findings = Findings(limit)
     check = FileCheck(store, depth)
     steps = Steps(progress, "fsck", None, "files")
-    for some in _batches(walk(store, found)):
-        for one in map_in_threads(partial(_check_files, check, limit, steps), some, threads):
-            found.merge(one)
+    for units in _batches(walk(store, findings)):
+        for unit_findings in map_in_threads(partial(_check_files, check, limit, steps), units, threads):
+            findings.merge(unit_findings)
     if depth is Depth.DEEP:
-        check_key_partitions(store, found)
-    found = without_expired(found, partial(gone, store))
-    if depth is not Depth.QUICK and not found.total:
-        count_orphans(store, started_ms, found)
+        check_key_partitions(store, findings)
+    findings = without_expired(findings, partial(gone, store))
+    if depth is not Depth.QUICK and not findings.total:
+        count_orphans(store, started_ms, findings)
     steps.end()
-    return result_of(found, depth, start)
+    return result_of(findings, depth, start)
 
 
 def _check_files(check: FileCheck, limit: int, steps: Steps, unit: Unit) -> Findings:
-    found = check.check(unit, limit=limit)
+    findings = check.check(unit, limit=limit)
     steps.finish(unit.size)
-    return found
+    return findings
 
 
 def _batches(units: Iterator[Unit]) -> Iterator[list[Unit]]:
-    while some := list(islice(units, thresholds.checked_at_once)):
-        yield some
+    while batch := list(islice(units, thresholds.checked_at_once)):
+        yield batch
 
 
-def findings_to_json(found: Findings) -> str:
+def findings_to_json(findings: Findings) -> str:
     """Encode findings as JSON, to send to another process."""
-    return _FINDINGS.dump_json(found).decode()
+    return _FINDINGS.dump_json(findings).decode()
 
 
 def findings_from_json(text: str) -> Findings:
@@ -73,30 +73,30 @@ def findings_from_json(text: str) -> Findings:
     return _FINDINGS.validate_json(text)
 
 
-def without_expired(found: Findings, are_gone: Callable[[Sequence[Origin]], list[bool]]) -> Findings:
+def without_expired(findings: Findings, are_gone: Callable[[Sequence[Origin]], list[bool]]) -> Findings:
     """Drop problems of states that expired during the check.
 
     Expiry deletes files first and snapshots last. So a problem is checked again after a delay.
     """
     for attempt in range(_EXPIRY_TRIES):
-        origins = list({problem.origin: None for problem in found.problems})
+        origins = list({problem.origin: None for problem in findings.problems})
         if not origins:
             break
         if attempt:
             time.sleep(_EXPIRY_SECONDS)
         doomed = {origin for origin, is_gone in zip(origins, are_gone(origins), strict=True) if is_gone}
-        found = found.without(lambda problem, doomed=doomed: problem.origin in doomed)  # type: ignore[misc]  # bound at once
-    return found
+        findings = findings.without(lambda problem, doomed=doomed: problem.origin in doomed)  # type: ignore[misc]  # bound at once
+    return findings
 
 
-def result_of(found: Findings, depth: Depth, start: float) -> FsckResult:
+def result_of(findings: Findings, depth: Depth, start: float) -> FsckResult:
     """Return the check's result, with sorted problems."""
-    ordered = sorted(found.problems, key=lambda problem: (problem.path, problem.kind, problem.message))
+    ordered = sorted(findings.problems, key=lambda problem: (problem.path, problem.kind, problem.message))
     return FsckResult(
         depth=depth,
         problems=tuple(ordered),
-        problem_count=found.total,
-        counts=dict(sorted(found.counts.items())),
-        unchecked=dict(sorted(found.unchecked.items())),
+        problem_count=findings.total,
+        counts=dict(sorted(findings.counts.items())),
+        unchecked=dict(sorted(findings.unchecked.items())),
         seconds=time.perf_counter() - start,
     )

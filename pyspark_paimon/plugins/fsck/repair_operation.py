@@ -67,10 +67,10 @@ def repair_table(backend: Backend, check: Fsck, older_than_ms: int, *, dry_run: 
     ``dry_run``: report the repairs and change nothing.
     """
     start = time.perf_counter()
-    found = backend.ask(check)
-    change = RepairTable(commit_id=commit_identity(None), problems=found.problems, older_than_ms=older_than_ms, dry_run=dry_run)
-    repairs = (*backend.run(change).repairs, *_compact(backend, found.counts.get(WAITING, 0), dry_run=dry_run))
-    left = backend.ask(check) if repairs and not dry_run else found
+    checked = backend.ask(check)
+    change = RepairTable(commit_id=commit_identity(None), problems=checked.problems, older_than_ms=older_than_ms, dry_run=dry_run)
+    repairs = (*backend.run(change).repairs, *_compact(backend, checked.counts.get(WAITING, 0), dry_run=dry_run))
+    left = backend.ask(check) if repairs and not dry_run else checked
     copies = next((_folder(backend.path, copy) for repair in repairs for copy in repair.copies), None)
     fields = {"repairs": repairs, "copies": copies, "dry_run": dry_run, "seconds": time.perf_counter() - start}
     return left.model_copy(update=fields)
@@ -83,12 +83,12 @@ def _compact(backend: Backend, waiting: int, *, dry_run: bool) -> tuple[Repair, 
     message = f"{waiting:,} files waited on level 0, where engines that hide it do not see their rows"
     if not dry_run:
         schema = backend.ask(SchemaOf())
-        done = compact_table(backend, schema, Compact(commit_id=commit_identity(None)))
-        if done.snapshot_id is None:
-            done = compact_table(backend, schema, Compact(commit_id=commit_identity(None), full=True))
-        if done.snapshot_id is None:
+        compacted = compact_table(backend, schema, Compact(commit_id=commit_identity(None)))
+        if compacted.snapshot_id is None:
+            compacted = compact_table(backend, schema, Compact(commit_id=commit_identity(None), full=True))
+        if compacted.snapshot_id is None:
             return ()
-        message += f"; snapshot {done.snapshot_id} has {count_text(done.files_before, 'file')} as {done.files_after:,}"
+        message += f"; snapshot {compacted.snapshot_id} has {count_text(compacted.files_before, 'file')} as {compacted.files_after:,}"
     return (Repair(kind=RepairKind.COMPACT, path=backend.path, message=message),)
 
 

@@ -41,13 +41,13 @@ class HiveBackend(LocalBackend):
             for name in _new_names(operation.changes):
                 if name not in before.names:
                     self._settings.check_name(name, "column")
-        done = operation.run(self)
+        result = operation.run(self)
         shown = before
         # Another process may have written a newer schema meanwhile, but its entry before this one's.
         while (after := self.schema()) != shown:
             self._show(after, {name: value for name, value in before.options.items() if name not in after.options})
             shown = after
-        return cast("A", done)
+        return cast("A", result)
 
     def _show(self, schema: TableSchema, removed: Mapping[str, str]) -> None:
         """Write columns and options of a schema to the metastore."""

@@ -69,22 +69,22 @@ class ServerBackend(LocalBackend):
             UnsupportedTable: It is a view of files or objects.
         """
         table = location.table
-        found = api.table(table)
-        if not found.path or (found.columns is not None and found.columns.options.get("type") not in _TYPES_WITH_ROWS):
+        server_table = api.table(table)
+        if not server_table.path or (server_table.columns is not None and server_table.columns.options.get("type") not in _TYPES_WITH_ROWS):
             raise UnsupportedTable(
                 f"{table.full_name}: this is not a table with rows but a view, for example of files; it cannot be opened"
             )
-        root, (_, branch) = split_branch(found.path)[0], split_branch(table.object)
+        root, (_, branch) = split_branch(server_table.path)[0], split_branch(table.object)
         # A branch may have an id of its own.
-        if branch == MAIN_BRANCH and location.table_id not in {None, found.id}:
+        if branch == MAIN_BRANCH and location.table_id not in {None, server_table.id}:
             raise TableNotFound(f"{table.full_name}: the table was dropped, and another one has its name; open it again by its name")
         return cls(
             api,
-            replace(location, table_id=found.id),
+            replace(location, table_id=server_table.id),
             with_branch(root, branch),
             progress=progress,
             file_io=VendedFileIO(api, table, root) if api.options.data_tokens else None,
-            commits=None if found.is_external else ServerSnapshots(api, table, found.id),
+            commits=None if server_table.is_external else ServerSnapshots(api, table, server_table.id),
         )
 
     def location(self, spark: SparkSession) -> str:
@@ -106,13 +106,13 @@ class ServerBackend(LocalBackend):
             if self._commits is None or getattr(operation, "dry_run", False):
                 return super().run(operation)
             try:
-                done = self._by_server(operation)
+                result = self._by_server(operation)
             except NotOffered:
                 # A rollback of the files alone would leave another newest snapshot on the server.
                 if isinstance(operation, Rollback | FastForward):
                     raise
-                done = None
-            return super().run(operation) if done is None else cast("A", done)
+                result = None
+            return super().run(operation) if result is None else cast("A", result)
 
     def _alter(self, operation: AlterSchema) -> TableChangeResult:
         store = self.store()

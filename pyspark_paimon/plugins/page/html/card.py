@@ -66,12 +66,12 @@ def _collect(value: BaseModel, prefix: str, facts: list[tuple[str, object]], gri
         if isinstance(member, BaseModel):
             _collect(member, f"{prefix}{name} ", facts, grids)
         elif isinstance(member, tuple) and member and isinstance(member[0], BaseModel):
-            rows = [one.model_dump(mode="json", exclude_none=True) for one in member[: MOST_ROWS + 1]]
+            rows = [entry.model_dump(mode="json", exclude_none=True) for entry in member[: MOST_ROWS + 1]]
             header = list(dict.fromkeys(key for row in rows for key in row))
             grid = Grid.of(header, [[row.get(key, "") for key in header] for row in rows], f"{name}: {len(member):,}")
             grids.append(Grid(grid.header, grid.rows, grid.title, max(len(member) - MOST_ROWS, 0)))
         elif isinstance(member, Mapping):
-            facts += [(f"{prefix}{name} {key}", one) for key, one in list(member.items())[:MOST_ROWS]]
+            facts += [(f"{prefix}{name} {key}", entry) for key, entry in list(member.items())[:MOST_ROWS]]
         elif member is not None and member != ():
             facts.append((f"{prefix}{name}", member))
 

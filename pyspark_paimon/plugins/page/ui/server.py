@@ -70,17 +70,17 @@ class _Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         """Send the page, or the parts a filter changes."""
         url = urlsplit(self.path)
-        given = parse_qs(url.query, keep_blank_values=True)
+        parameters = parse_qs(url.query, keep_blank_values=True)
         if self.headers.get("Host", "") not in self.server.hosts:
             self._answer(HTTPStatus.FORBIDDEN, "text/plain", f"the host of the request must be {self.server.hosts[0]}")
-        elif not hmac.compare_digest(given.get("token", [""])[0].encode(), self.server.token.encode()):
+        elif not hmac.compare_digest(parameters.get("token", [""])[0].encode(), self.server.token.encode()):
             self._answer(HTTPStatus.FORBIDDEN, "text/plain", "the address has no valid token; use the one that 'pyspark-paimon ui' printed")
         elif len(self.path) > _LONGEST:
             self._answer(HTTPStatus.REQUEST_URI_TOO_LONG, "text/plain", "the filter is too long")
         elif url.path == "/":
             self._page()
         elif url.path == "/tree":
-            self._tree(given.get("filter", [""])[0].strip())
+            self._tree(parameters.get("filter", [""])[0].strip())
         else:
             self._answer(HTTPStatus.NOT_FOUND, "text/plain", "not found; the server has / and /tree")
 
