@@ -112,11 +112,11 @@ class _ForkServer:
 
 def _port_count() -> int:
     # Requests need descriptors, too: macOS allows 256.
-    most, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    return _MOST_PORTS if most == resource.RLIM_INFINITY else min(_MOST_PORTS, most // 2)
+    file_limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return _MOST_PORTS if file_limit == resource.RLIM_INFINITY else min(_MOST_PORTS, file_limit // 2)
 
 
-def _fits(ours: dict[str, str], wanted: dict[str, str]) -> bool:
+def _fits(ours: dict[str, str], requested: dict[str, str]) -> bool:
     """Return whether a process with the environment ``ours`` can take on the one that is wanted.
 
     Variables of Spark are read when they are used. Others may have been read by libraries that are loaded.
@@ -124,7 +124,7 @@ def _fits(ours: dict[str, str], wanted: dict[str, str]) -> bool:
     >>> _fits({"A": "1"}, {"A": "1", "SPARK_X": "2"}), _fits({"A": "1"}, {"A": "1", "MALLOC_ARENA_MAX": "2"})
     (True, False)
     """
-    changed = {name for name in {*ours, *wanted} if ours.get(name) != wanted.get(name)}
+    changed = {name for name in {*ours, *requested} if ours.get(name) != requested.get(name)}
     return all(name.startswith(_OF_SPARK) or name in _OF_SHELLS for name in changed)
 
 
@@ -151,13 +151,13 @@ class _IdlePoll:
 
     def poll(self, timeout: float) -> list[tuple[int, int]]:
         """Wait for events. Raises ``SystemExit`` if the daemon is idle."""
-        found = self._poll.poll(timeout)
-        if found or _has_children():
+        events = self._poll.poll(timeout)
+        if events or _has_children():
             self._busy = time.monotonic()
         elif self._listener is not None and time.monotonic() - self._busy >= self._idle_seconds:
             _keep_port(self._listener, self._path)
             raise SystemExit(0)
-        return found
+        return events
 
 
 def _has_children() -> bool:

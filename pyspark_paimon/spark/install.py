@@ -59,13 +59,13 @@ def install(spark: SparkSession) -> InstallResult:
     'pyspark_paimon-0.1.0-5f2b8c0d9a1e.zip'
     """
     archive, content = archive_of_package()
-    known = server_of(spark)
-    if known is not None:
-        if known.shipped not in {None, archive}:
+    earlier_server = server_of(spark)
+    if earlier_server is not None:
+        if earlier_server.shipped not in {None, archive}:
             raise InstallRefused(
-                f"this session has {known.shipped} already, which cannot be replaced: make a new session (spark_session(..., new=True))"
+                f"this session has {earlier_server.shipped} already, which cannot be replaced: make a new session (spark_session(..., new=True))"
             )
-        return _result(known)
+        return _result(earlier_server)
     refuse_unfit(_probe(spark))
     _ship(spark, archive, content)
     shipped = server_of(spark)
@@ -96,16 +96,16 @@ def archive_of_package() -> tuple[str, bytes]:
         return f"pyspark_paimon-{__version__}-{digest.hexdigest()[:12]}.zip", buffer.read()
 
 
-def refuse_unfit(found: list[dict[str, Any]]) -> None:
+def refuse_unfit(task_facts: list[dict[str, Any]]) -> None:
     """Raise ``InstallRefused`` if a Python of the server lacks dependencies.
 
-    ``found`` is the result of ``_probe``.
+    ``task_facts`` is the result of ``_probe``.
 
     >>> refuse_unfit([{"where": "driver", "python": "3.11", "lacks": ["xxhash"]}])
     Traceback (most recent call last):
     pyspark_paimon.InstallRefused: the server's driver lacks xxhash, which cannot be sent ...
     """
-    for facts in found:
+    for facts in task_facts:
         if facts["lacks"]:
             names = ", ".join(facts["lacks"])
             raise InstallRefused(f"the server's {facts['where']} lacks {names}, which cannot be sent (compiled code): {INSTALL}")
@@ -139,9 +139,9 @@ def _probe(spark: SparkSession) -> list[dict[str, Any]]:
         versions = _VERSIONS.search(str(error))
         if versions is None:
             raise
-        here = f"{sys.version_info.major}.{sys.version_info.minor}"
+        client_version = f"{sys.version_info.major}.{sys.version_info.minor}"
         raise InstallRefused(
-            f"the server runs Python {versions.group(1)} and this client {here}: classes cannot be pickled between them. "
+            f"the server runs Python {versions.group(1)} and this client {client_version}: classes cannot be pickled between them. "
             f"Either {INSTALL}; or use a client with Python {versions.group(1)}"
         ) from None
 

@@ -24,10 +24,10 @@ def launch(arguments: list[str]) -> int:
     Does not return if Python must run the command. ``arguments``: the fork server's socket, Python, and Python's arguments.
     """
     path, python, *command = arguments
-    asked = _ask(path, command) if len(command) == 3 and command[0] == "-m" and command[1] in DAEMONS else None
-    if asked is None:
+    answer = _ask(path, command) if len(command) == 3 and command[0] == "-m" and command[1] in DAEMONS else None
+    if answer is None:
         os.execv(python, [python, *command])  # noqa: S606  # Spark's own command
-    connection, pid = asked
+    connection, pid = answer
     with connection:
         signal.signal(signal.SIGTERM, lambda *_: os.kill(pid, signal.SIGTERM))
         connection.recv(1)  # the daemon holds the other end

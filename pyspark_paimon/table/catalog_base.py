@@ -30,15 +30,15 @@ class DatabaseNotFound(PaimonError, LookupError):
     """The catalog has no such database."""
 
 
-def missing_database(name: str, known: Sequence[str], place: str) -> DatabaseNotFound:
+def missing_database(name: str, database_names: Sequence[str], location: str) -> DatabaseNotFound:
     """Return the error for an unknown database.
 
     >>> print(missing_database("slaes", ["sales"], "/lake"))
     /lake: no database 'slaes', did you mean 'sales'; known databases: sales; create_database('slaes') of the catalog makes it
     """
-    listed = ", ".join(known) or "none"
+    listed = ", ".join(database_names) or "none"
     return DatabaseNotFound(
-        f"{place}: no database '{name}'{did_you_mean(name, known)}; known databases: {listed}; "
+        f"{location}: no database '{name}'{did_you_mean(name, database_names)}; known databases: {listed}; "
         f"create_database({name!r}) of the catalog makes it"
     )
 
@@ -100,9 +100,9 @@ class AnyCatalog(CheckedMethods, ABC):
         >>> catalog.list_databases()
         []
         """
-        for what, found in (("tables", self.list_tables(name)), ("views", self._views_of(name))):
-            if found:
-                raise InvalidArgument(f"database '{name}' has {what}: {', '.join(found)}; drop them first")
+        for what, names in (("tables", self.list_tables(name)), ("views", self._views_of(name))):
+            if names:
+                raise InvalidArgument(f"database '{name}' has {what}: {', '.join(names)}; drop them first")
         self._drop_empty(name)
 
     def _views_of(self, database: str) -> list[str]:

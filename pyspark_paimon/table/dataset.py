@@ -62,19 +62,23 @@ class PaimonDataset(pa.dataset.Dataset):  # type: ignore[misc]  # pyarrow ships 
         columns: Column names, or expressions by name. None: all columns.
         """
         names = self._scan.schema.names
-        wanted = list(columns) if columns is not None and not isinstance(columns, Mapping) else names
-        for name in wanted:
+        scan_columns = list(columns) if columns is not None and not isinstance(columns, Mapping) else names
+        for name in scan_columns:
             if name not in names:
                 raise InvalidArgument(f"there is no column '{name}'; the scan has: {', '.join(names)}")
         try:
             scan, residual = self._scan.narrowed(filter), None
         except PaimonError:  # the filter uses a function that only Arrow supports
             scan, residual = self._scan, filter
-        if residual is None and wanted != names:
-            scan = scan.projected(wanted or names[:1])
+        if residual is None and scan_columns != names:
+            scan = scan.projected(scan_columns or names[:1])
         sizes = {} if batch_size is None else {"batch_size": batch_size}
         return pa.dataset.Scanner.from_batches(
-            scan.to_batches(), schema=scan.schema, columns=columns if isinstance(columns, Mapping) else wanted, filter=residual, **sizes
+            scan.to_batches(),
+            schema=scan.schema,
+            columns=columns if isinstance(columns, Mapping) else scan_columns,
+            filter=residual,
+            **sizes,
         )
 
     def to_table(self, columns: Columns = None, filter: pc.Expression | None = None, batch_size: int | None = None, **_: Any) -> pa.Table:  # noqa: A002  # as above

@@ -34,8 +34,8 @@ class DirectoryCatalog(AnyCatalog):
     def __init__(self, warehouse: str | os.PathLike[str], options: Mapping[str, Any] | None = None) -> None:
         self._settings, rest = CatalogOptions.of(options or {})
         self._options = None if options is None else rest
-        found, self._root = file_io_for(warehouse, storage_options=self._options)
-        self._file_io: FileIO = found
+        file_io, self._root = file_io_for(warehouse, storage_options=self._options)
+        self._file_io: FileIO = file_io
 
     @property
     def warehouse(self) -> str:
@@ -132,8 +132,8 @@ class DirectoryCatalog(AnyCatalog):
         (0, 0)
         """
         named = split_system(name)
-        whole, suffix = (named[0], f"${named[1]}") if named is not None and name.endswith(f"${named[1]}") else (name, "")
-        plain, branch = split_branch(whole)
+        table_name, suffix = (named[0], f"${named[1]}") if named is not None and name.endswith(f"${named[1]}") else (name, "")
+        plain, branch = split_branch(table_name)
         path = self._existing_path(plain)
         options = self._options
         if spark is not None and options is not None:

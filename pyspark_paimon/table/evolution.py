@@ -188,10 +188,10 @@ class TableEvolution(TableRole):
         >>> print(cities().change_type("city", "INT", dry_run=True))
         0 of 3 values would change, 3 could not be read
         """
-        asked = change.ChangeType(path=_path(name), type=_type(type, name), force=force)
-        return self._count_changed(asked) if dry_run else self._alter(asked)
+        type_change = change.ChangeType(path=_path(name), type=_type(type, name), force=force)
+        return self._count_changed(type_change) if dry_run else self._alter(type_change)
 
-    def _count_changed(self, asked: change.ChangeType) -> TypeChangeResult:
+    def _count_changed(self, type_change: change.ChangeType) -> TypeChangeResult:
         from lsm.schema.retype import RetypeCount  # noqa: PLC0415  # seldom needed
         from manifest.schema.evolution import evolve  # noqa: PLC0415  # as above
         from pyspark_paimon.request.backend import ScanRequest, TravelRequest  # noqa: PLC0415  # as above
@@ -199,8 +199,8 @@ class TableEvolution(TableRole):
         from pyspark_paimon.request.state_results import TypeChangeResult  # noqa: PLC0415  # as above
 
         pinned, schema = self._backend.ask(Start(travel=TravelRequest()))
-        name = asked.path[0]
-        after = evolve(schema, [asked]).field(name).type
+        name = type_change.path[0]
+        after = evolve(schema, [type_change]).field(name).type
         count = RetypeCount()
         request = ScanRequest.of(None, columns=[name], snapshot=pinned).model_copy(update={"schema_id": schema.id})
         for batch in self._backend.read(request):
@@ -293,8 +293,8 @@ class _ChangeRecorder(TableEvolution):
         self.changes += changes
         return self
 
-    def _count_changed(self, asked: change.ChangeType) -> TypeChangeResult:
-        raise InvalidArgument(f"change_type('{asked.path[0]}', ..., dry_run=True) changes nothing; call it alone, not in alter")
+    def _count_changed(self, type_change: change.ChangeType) -> TypeChangeResult:
+        raise InvalidArgument(f"change_type('{type_change.path[0]}', ..., dry_run=True) changes nothing; call it alone, not in alter")
 
 
 def _path(name: object) -> tuple[str, ...]:
@@ -304,24 +304,24 @@ def _path(name: object) -> tuple[str, ...]:
     return path
 
 
-def _type(given: Type, column: ColumnPath) -> str | dict[str, Any]:
+def _type(value: Type, column: ColumnPath) -> str | dict[str, Any]:
     """Return a type in the format of schema files."""
-    return _data_type(given, ".".join(map(str, _path(column)))).to_json()
+    return _data_type(value, ".".join(map(str, _path(column)))).to_json()
 
 
-def _data_type(given: Type, column: str) -> DataType:
-    if isinstance(given, str):
-        (field,) = ddl.parse_ddl(f"{quote_field(column)} {given}")
+def _data_type(value: Type, column: str) -> DataType:
+    if isinstance(value, str):
+        (field,) = ddl.parse_ddl(f"{quote_field(column)} {value}")
         return field.type
-    if isinstance(given, pa.DataType):
-        return from_arrow(pa.schema([(column, given)]))[0].type
-    if type(given).__module__.startswith("pyspark."):
+    if isinstance(value, pa.DataType):
+        return from_arrow(pa.schema([(column, value)]))[0].type
+    if type(value).__module__.startswith("pyspark."):
         from pyspark.sql.types import StructField, StructType  # noqa: PLC0415  # needs pyspark
 
         from pyspark_paimon.frames.spark_types import fields_from_spark  # noqa: PLC0415  # as above
 
-        return fields_from_spark(StructType([StructField(column, given)]))[0].type
-    raise InvalidArgument(f"a type must be DDL text, an Arrow type or a Spark type, not {given!r}")
+        return fields_from_spark(StructType([StructField(column, value)]))[0].type
+    raise InvalidArgument(f"a type must be DDL text, an Arrow type or a Spark type, not {value!r}")
 
 
 def _default(value: object) -> str | None:

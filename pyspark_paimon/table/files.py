@@ -61,8 +61,8 @@ class TableFiles(TableRole):
         >>> done.files, done.snapshot_id, Table.open(target).count()
         (1, 1, 3)
         """
-        wanted = partition_filter(filter, self.table_schema, "a copy")
-        return copy_files.copy_table(self._backend, self._beside(path), wanted, commit_identity(None))
+        predicate = partition_filter(filter, self.table_schema, "a copy")
+        return copy_files.copy_table(self._backend, self._beside(path), predicate, commit_identity(None))
 
     def _beside(self, path: str | os.PathLike[str]) -> Backend:
         """Return the engine of another table on the same storage."""

@@ -238,18 +238,18 @@ class TableInspection(TableRole):
         >>> cities().index_advice("country = 'IT'").select(["column_name", "index_type", "rows_skipped", "is_exact"]).to_pylist()[0]
         {'column_name': 'country', 'index_type': 'bitmap', 'rows_skipped': 0.6666666666666666, 'is_exact': True}
         """
-        given: Sequence[Filter] = filters if isinstance(filters, list | tuple) else [cast("Filter", filters)]
-        if not given:
+        filter_list: Sequence[Filter] = filters if isinstance(filters, list | tuple) else [cast("Filter", filters)]
+        if not filter_list:
             raise InvalidArgument("index_advice: there is no filter; give one, or a list of filters as for scan()")
         if most_bytes < 0:
             raise InvalidArgument(f"index_advice: most_bytes is {most_bytes}; give 0 or more")
-        bound = [(one, bind_filter(one, self.table_schema.column_types)) for one in given]
-        wanted = tuple(
-            index_advice.GivenFilter(text=one if isinstance(one, str) else str(found), predicate=found)
-            for one, found in bound
-            if found is not None
+        bound = [(written_filter, bind_filter(written_filter, self.table_schema.column_types)) for written_filter in filter_list]
+        bound_filters = tuple(
+            index_advice.GivenFilter(text=written_filter if isinstance(written_filter, str) else str(predicate), predicate=predicate)
+            for written_filter, predicate in bound
+            if predicate is not None
         )
-        question = index_advice.AdviseIndexes(filters=wanted, snapshot_id=self._pinned_id(snapshot), most_bytes=most_bytes)
+        question = index_advice.AdviseIndexes(filters=bound_filters, snapshot_id=self._pinned_id(snapshot), most_bytes=most_bytes)
         return self._backend.ask(question)
 
     def _pinned_id(self, snapshot: int | None) -> int | None:
@@ -353,9 +353,9 @@ class TableInspection(TableRole):
         >>> [row["option"] for row in table.option_effects().to_pylist() if row["effect"] == "none"]
         ['sink.parallelism']
         """
-        found = [(key, value, *effect_in(self.table_schema, key, value)) for key, value in sorted(self.options.items())]
+        effects = [(key, value, *effect_in(self.table_schema, key, value)) for key, value in sorted(self.options.items())]
         return pa.Table.from_pylist(
-            [dict(zip(_EFFECTS.names, row, strict=True)) for row in found],
+            [dict(zip(_EFFECTS.names, row, strict=True)) for row in effects],
             schema=_EFFECTS,
         )
 

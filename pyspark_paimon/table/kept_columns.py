@@ -51,7 +51,7 @@ def keep_stored_values(backend: Backend, schema: TableSchema, request: WriteRequ
         if isinstance(source, pa.Table):
             _check_columns(schema, source, names, kinds=request.row_kinds)  # all values, before the table gets columns for them
         store_pending(backend, request.pending)
-    wanted = MergeRequest(
+    merge_request = MergeRequest(
         source=source if isinstance(rows, ArrowRows) else rows,
         join=Join(pairs=tuple((name, name) for name in schema.primary_keys)),
         clauses=_clauses(schema, rows.schema, names, kinds=request.row_kinds),
@@ -63,7 +63,7 @@ def keep_stored_values(backend: Backend, schema: TableSchema, request: WriteRequ
         properties=request.properties,
         options=request.options,
     )
-    return backend.run(MergeRows(request=merge, wanted=wanted))
+    return backend.run(MergeRows(request=merge, wanted=merge_request))
 
 
 def _clauses(schema: TableSchema, source: pa.Schema, names: list[str], *, kinds: bool) -> tuple[Clause, ...]:
@@ -74,12 +74,12 @@ def _clauses(schema: TableSchema, source: pa.Schema, names: list[str], *, kinds:
         return clause_of(when, action, values, condition, schema=schema, sides=sides, join=join)
 
     values = {name: ColumnValue(f"{SOURCE}.{name}", None, sides[SOURCE][name]) for name in names}
-    others = {name: value for name, value in values.items() if name not in schema.primary_keys}
-    made = [clause("matched", "delete", None, _RETRACTS)] if kinds else []
-    if others:
-        made.append(clause("matched", "update", others))
-    made.append(clause("not matched", "insert", values, f"NOT {_RETRACTS}" if kinds else None))
-    return tuple(one if one.action == "delete" else one.model_copy(update={"is_version": True}) for one in made)
+    non_keys = {name: value for name, value in values.items() if name not in schema.primary_keys}
+    clauses = [clause("matched", "delete", None, _RETRACTS)] if kinds else []
+    if non_keys:
+        clauses.append(clause("matched", "update", non_keys))
+    clauses.append(clause("not matched", "insert", values, f"NOT {_RETRACTS}" if kinds else None))
+    return tuple(each if each.action == "delete" else each.model_copy(update={"is_version": True}) for each in clauses)
 
 
 def _check(schema: TableSchema, request: WriteRequest, rows: Rows) -> None:

@@ -85,9 +85,9 @@ class TableRows(TableRole):
         """
         shape = LookupShape.of(missing, indicator)
         travel = travel_of(snapshot, tag, timestamp)
-        given = self._read_options(options, placed=travel != TravelRequest())
+        read_options = self._read_options(options, placed=travel != TravelRequest())
         pinned, schema = self._backend.ask(Start(travel=travel))
-        return find_rows(self._backend, pinned, schema, keys, columns, shape=shape, options=given)
+        return find_rows(self._backend, pinned, schema, keys, columns, shape=shape, options=read_options)
 
     def take(self, keys: Keys, columns: Sequence[str] | None = None) -> pa.Table:
         """Return rows of the newest snapshot by key, as ``lookup``.
@@ -144,9 +144,9 @@ class TableRows(TableRole):
         if filter is not None or params:
             raise InvalidArgument("delete takes a filter or keys, not both; remove one of them")
         schema = self.table_schema
-        wanted = keys_of(keys, schema, "delete")
-        request = _request(any_of_keys(wanted, schema), self._write_options(options), commit_id, properties)
-        named = request.model_copy(update={"keys": None if distinguishes_keys(schema) else wanted})
+        key_set = keys_of(keys, schema, "delete")
+        request = _request(any_of_keys(key_set, schema), self._write_options(options), commit_id, properties)
+        named = request.model_copy(update={"keys": None if distinguishes_keys(schema) else key_set})
         return self._run_change(change_rows.DeleteRows(request=named), dry_run=dry_run)
 
     def purge(
@@ -294,9 +294,9 @@ class TableRows(TableRole):
                 "merge of a Spark DataFrame needs a table opened with spark=...; or collect the frame with frame.toArrow()"
             )
         sides = sides_of(schema, rows.schema)
-        held = rows.reader.read_all() if isinstance(rows, ArrowRows) else rows
-        wanted = MergeRequest(source=held, join=join_of(on, sides))
-        return Merge(self._backend, _request(None, self._write_options(options), commit_id, properties), wanted, schema, sides)
+        row_source = rows.reader.read_all() if isinstance(rows, ArrowRows) else rows
+        merge_request = MergeRequest(source=row_source, join=join_of(on, sides))
+        return Merge(self._backend, _request(None, self._write_options(options), commit_id, properties), merge_request, schema, sides)
 
     def _run_change(self, change: change_rows.DeleteRows | change_rows.UpdateRows, *, dry_run: bool) -> results.WriteResult:
         """Run a change; a dry run counts its rows."""
@@ -349,15 +349,15 @@ def find_rows(
         shape: Treatment of missing keys.
         options: Options of the call.
     """
-    wanted = keys_of(keys, schema, "lookup")
+    key_set = keys_of(keys, schema, "lookup")
     named = projection(columns, schema)
     read = tuple(dict.fromkeys([*named, *schema.primary_keys]))
-    request = ScanRequest.of(any_of_keys(wanted, schema), columns=read, snapshot=pinned).model_copy(
-        update={"schema_id": schema.id, "keys": wanted, "options": {} if options is None else check_options(options)}
+    request = ScanRequest.of(any_of_keys(key_set, schema), columns=read, snapshot=pinned).model_copy(
+        update={"schema_id": schema.id, "keys": key_set, "options": {} if options is None else check_options(options)}
     )
     arrow = schema.arrow if read == schema.names else arrow_schema([schema.field(name) for name in read])
-    found = pa.Table.from_batches(backend.read(request, keeps_all=True), arrow) if wanted.rows.num_rows else arrow.empty_table()
-    return shape.arranged(wanted, found, named)
+    matching_rows = pa.Table.from_batches(backend.read(request, keeps_all=True), arrow) if key_set.rows.num_rows else arrow.empty_table()
+    return shape.arranged(key_set, matching_rows, named)
 
 
 def _request(

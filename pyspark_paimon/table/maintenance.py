@@ -182,8 +182,10 @@ class TableMaintenance(TableRole):
             raise InvalidArgument("rewrite_file_index is limited by partitions or by a filter, not by both")
         schema = self._backend.ask(SchemaOf())
         specs = None if partitions is None else tuple(spec_of(spec, schema) for spec in partitions)
-        wanted = partition_filter(filter, schema, "rewrite_file_index")
-        return self._backend.run(rewrite_file_index.RewriteFileIndex(commit_id=commit_identity(None), partitions=specs, predicate=wanted))
+        predicate = partition_filter(filter, schema, "rewrite_file_index")
+        return self._backend.run(
+            rewrite_file_index.RewriteFileIndex(commit_id=commit_identity(None), partitions=specs, predicate=predicate)
+        )
 
     def analyze(self, columns: Sequence[str] | None = None) -> AnalyzeResult:
         """Compute statistics of the table and its columns.

@@ -59,14 +59,14 @@ class Outputs:
         if isinstance(columns, Mapping):
             if wrong := [name for name in columns if type(name) is not str]:
                 raise InvalidArgument(f"columns: the names of expressions are texts, not {wrong[0]!r}")
-            given = dict(columns)
+            value_by_name = dict(columns)
         else:
-            given = {name: name for name in columns}
-            if len(given) < len(columns):
+            value_by_name = {name: name for name in columns}
+            if len(value_by_name) < len(columns):
                 raise InvalidArgument(f"columns has a name twice: {', '.join(columns)}")
-        if not given:
+        if not value_by_name:
             raise InvalidArgument("columns is empty; use count() for the number of rows")
-        values = {name: _bind(name, value, schema) for name, value in given.items()}
+        values = {name: _bind(name, value, schema) for name, value in value_by_name.items()}
         if isinstance(columns, Mapping):
             return cls(schema, values)
         for name, value in values.items():
@@ -91,11 +91,11 @@ class Outputs:
     @property
     def _computed(self) -> dict[str, Expression]:
         """Values to compute: those of the result, then those that only sort."""
-        return {**self.expressions, **{f"{_ORDER}{at}": by.value for at, by in enumerate(self.order)}}
+        return {**self.expressions, **{f"{_ORDER}{position}": by.value for position, by in enumerate(self.order)}}
 
     @property
     def _sort_columns(self) -> tuple[SortColumn, ...]:
-        return tuple(replace(by.column, name=f"{_ORDER}{at}") for at, by in enumerate(self.order))
+        return tuple(replace(by.column, name=f"{_ORDER}{position}") for position, by in enumerate(self.order))
 
     @property
     def arrow(self) -> pa.Schema:
@@ -138,12 +138,12 @@ class Outputs:
         computed = frame.alias(TARGET).select(*(expr(row_sql(value)).alias(name) for name, value in self._computed.items()))
         return sort_frame(computed, self._sort_columns, self.limit, tuple(self.expressions)) if self.order else computed
 
-    def _array(self, value: Expression, batch: pa.RecordBatch, wanted: pa.DataType) -> pa.Array:
-        def column(found: ColumnValue) -> pa.Array:
-            return column_part(batch.column(found.name), found.key)
+    def _array(self, value: Expression, batch: pa.RecordBatch, arrow_type: pa.DataType) -> pa.Array:
+        def column(reference: ColumnValue) -> pa.Array:
+            return column_part(batch.column(reference.name), reference.key)
 
         array = column(value) if isinstance(value, ColumnValue) else compute(value, column, batch.num_rows)
-        return array if array.type == wanted else array.cast(wanted)
+        return array if array.type == arrow_type else array.cast(arrow_type)
 
 
 def sorted_outputs(
@@ -177,10 +177,10 @@ def _arrow_schema(values: Mapping[str, Expression], schema: TableSchema) -> pa.S
 def _arrow_type(value: Expression, schema: TableSchema) -> pa.DataType:
     match value:
         case ColumnValue(name, key, _):
-            whole = schema.field(name).type.arrow
-            return whole if key is None else whole.item_type
-        case FunctionCall(function, (whole, LiteralValue(part)), _) if function in _PARTS:
-            outer = _arrow_type(whole, schema)
+            parent = schema.field(name).type.arrow
+            return parent if key is None else parent.item_type
+        case FunctionCall(function, (parent, LiteralValue(part)), _) if function in _PARTS:
+            outer = _arrow_type(parent, schema)
             if pa.types.is_struct(outer):
                 return outer.field(str(part)).type
             return outer.item_type if pa.types.is_map(outer) else outer.value_type
@@ -189,7 +189,9 @@ def _arrow_type(value: Expression, schema: TableSchema) -> pa.DataType:
         case FunctionCall("array", _, ColumnType(value=ColumnType(arrow=element))):
             return pa.list_(element)
         case FunctionCall("named_struct", arguments, ColumnType(fields=fields)):
-            return pa.struct([(name, _arrow_type(one, schema)) for (name, _), one in zip(fields, arguments[1::2], strict=True)])
+            return pa.struct(
+                [(name, _arrow_type(part_value, schema)) for (name, _), part_value in zip(fields, arguments[1::2], strict=True)]
+            )
         case FunctionCall("coalesce", (first,), ColumnType(kind=kind)) if kind in WITH_PARTS:
             return _arrow_type(first, schema)
     return value.type.arrow

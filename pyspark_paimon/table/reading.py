@@ -142,9 +142,9 @@ class TableReading(TableRole, Readable):
                 raise InvalidArgument("read_optimized reads one snapshot and cannot be used with incremental; remove one of them")
             if isinstance(columns, Mapping):
                 raise InvalidArgument("columns: a scan of changes reads whole columns; give a list, and compute expressions from its rows")
-            wanted = range_of(self._backend, self.table_schema, *incremental, incremental_mode)
+            snapshot_range = range_of(self._backend, self.table_schema, *incremental, incremental_mode)
             return self._changes(
-                wanted,
+                snapshot_range,
                 bind_filter(filter, self.table_schema.column_types, params),
                 filter,
                 columns,
@@ -182,15 +182,15 @@ class TableReading(TableRole, Readable):
         mode: IncrementalModeName | None,
     ) -> tuple[TravelRequest, tuple[Point, Point] | None, IncrementalModeName | None]:
         """Return where a scan reads, by arguments or options."""
-        found = ScanPlace.of(self._backend, options)
-        if found is None:
+        scan_place = ScanPlace.of(self._backend, options)
+        if scan_place is None:
             return travel, between, mode
         if travel != TravelRequest() or between is not None:
             raise InvalidArgument("the position of a scan is given twice: use arguments, or options such as scan.mode, not both")
-        known_mode = next((known for known in MODES if known == found.mode), None)
-        if found.mode is not None and known_mode is None:
-            raise InvalidArgument(f"incremental-between-scan-mode must be one of auto, {', '.join(MODES)}, not '{found.mode}'")
-        return found.travel, found.between, mode if known_mode is None else known_mode
+        known_mode = next((mode_name for mode_name in MODES if mode_name == scan_place.mode), None)
+        if scan_place.mode is not None and known_mode is None:
+            raise InvalidArgument(f"incremental-between-scan-mode must be one of auto, {', '.join(MODES)}, not '{scan_place.mode}'")
+        return scan_place.travel, scan_place.between, mode if known_mode is None else known_mode
 
     def changelog(
         self,
@@ -229,11 +229,13 @@ class TableReading(TableRole, Readable):
         [{'id': 1, 'city': 'Oslo', '_row_kind': '-D'}]
         """
         schema = self.table_schema
-        wanted = range_of(self._backend, schema, from_snapshot, to_snapshot, mode)
+        snapshot_range = range_of(self._backend, schema, from_snapshot, to_snapshot, mode)
         if mode is None:
-            wanted = wanted.model_copy(update={"mode": exact_mode(self._backend, schema, wanted), "exact": schema.kind.has_row_kinds})
+            snapshot_range = snapshot_range.model_copy(
+                update={"mode": exact_mode(self._backend, schema, snapshot_range), "exact": schema.kind.has_row_kinds}
+            )
         options = self._read_options(None, placed=True)
-        return self._changes(wanted, bind_filter(filter, schema.column_types, params), filter, columns, None, options=options)
+        return self._changes(snapshot_range, bind_filter(filter, schema.column_types, params), filter, columns, None, options=options)
 
     def follow(
         self,
@@ -318,7 +320,7 @@ class TableReading(TableRole, Readable):
 
     def _changes(
         self,
-        wanted: IncrementalRange,
+        snapshot_range: IncrementalRange,
         predicate: Predicate | None,
         filter: Filter,  # noqa: A002  # as in scan
         columns: Sequence[str] | None,
@@ -331,12 +333,12 @@ class TableReading(TableRole, Readable):
         request = ScanRequest(
             predicate=predicate,
             columns=change_columns(columns, schema),
-            snapshot_id=wanted.end_id,
+            snapshot_id=snapshot_range.end_id,
             limit=limit,
         ).model_copy(
             update={
                 "schema_id": schema.id,
-                "incremental": wanted,
+                "incremental": snapshot_range,
                 "order_by": ordering.sort_columns(order_by, schema),
                 "options": check_options(options),
             }

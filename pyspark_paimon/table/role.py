@@ -64,37 +64,37 @@ class TableRole(CheckedMethods):
         """
         return self._backend.ask(SchemaOf())
 
-    def _write_options(self, given: Mapping[str, str] | None) -> Mapping[str, str] | None:
+    def _write_options(self, options: Mapping[str, str] | None) -> Mapping[str, str] | None:
         """Return the options of a write with the session's options.
 
         Options of the call take precedence over options of the Spark session.
         """
         settings = self._session_options()
         if not settings:
-            return given
+            return options
         from pyspark_paimon.request.scan_mode import without_place  # noqa: PLC0415  # see test_imports
         from pyspark_paimon.spark.wire.session_settings import check_settings  # noqa: PLC0415  # as above
 
         settings = without_place(settings)
         check_settings(settings)
-        return {**settings, **option_texts(given)}
+        return {**settings, **option_texts(options)}
 
-    def _read_options(self, given: Mapping[str, str] | None, *, placed: bool) -> Mapping[str, str] | None:
+    def _read_options(self, options: Mapping[str, str] | None, *, placed: bool) -> Mapping[str, str] | None:
         """Return the options of a read with the session's options.
 
         placed: Whether arguments give the position of the scan. Session options for the position are ignored then.
         """
         settings = self._session_options()
         if not settings:
-            return given
+            return options
         from pyspark_paimon.request.scan_mode import has_place, without_place  # noqa: PLC0415  # see test_imports
         from pyspark_paimon.spark.wire.session_settings import check_settings  # noqa: PLC0415  # as above
 
         settings = {key: value for key, value in settings.items() if not key.startswith("write.")}
         check_settings(without_place(settings))
-        if placed or has_place(option_texts(given)):
+        if placed or has_place(option_texts(options)):
             settings = without_place(settings)
-        return {**settings, **option_texts(given)}
+        return {**settings, **option_texts(options)}
 
     def _session_options(self) -> dict[str, str]:
         spark = self._backend.spark

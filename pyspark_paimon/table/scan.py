@@ -242,9 +242,9 @@ class Scan(CheckedMethods, Readable):
             )
         return self._aggregate(wanted, by, self._backend.aggregate, self._backend.group)
 
-    def _aggregate(self, wanted: aggregates.Wanted, by: Any, summarise: _Summarise, group: _Group) -> pa.Table:
+    def _aggregate(self, aggregations: aggregates.Wanted, by: Any, summarise: _Summarise, group: _Group) -> pa.Table:
         scope = scopes.ColumnScope(self.table_schema) if self._outputs is None else self._outputs.scope
-        measures = aggregates.Measures.of(wanted, scope)
+        measures = aggregates.Measures.of(aggregations, scope)
         columns, distinct = measures.stored, measures.distinct
         partitions = None if columns is None or (distinct and by) else aggregates.partitions_of(by, scope, self.table_schema)
         numbers: dict[str, pa.Array] = {}
@@ -265,29 +265,29 @@ class Scan(CheckedMethods, Readable):
         summaries = summarise(request) if computed or measures.row_counts else {}
         return aggregates.aggregate_table(summaries, measures, partitions, self.table_schema, distinct=numbers)
 
-    def _aggregate_cheaply(self, wanted: aggregates.Wanted, by: Any = ()) -> pa.Table | None:
+    def _aggregate_cheaply(self, functions: aggregates.Wanted, by: Any = ()) -> pa.Table | None:
         """Return the result of ``aggregate``. None: computing it needs many files."""
         from pyspark_paimon.request.plan_json import summaries_from_json  # noqa: PLC0415  # see test_imports
         from pyspark_paimon.request.scan_questions import AggregateCheaply, GroupCheaply  # noqa: PLC0415  # as above
 
         def summarise(request: ScanRequest) -> dict[bytes, RowSummary]:
-            found = self._backend.ask(AggregateCheaply(request=request))
-            if found is None:
+            answer = self._backend.ask(AggregateCheaply(request=request))
+            if answer is None:
                 raise _NeedsRows
-            return summaries_from_json([found], request.aggregates)
+            return summaries_from_json([answer], request.aggregates)
 
         def group(request: ScanRequest, keyed: grouping.Grouping) -> pa.Table:
             keys = keyed.counted_keys
             if keys is None or any(key.key is not None for key in keys):
                 raise _NeedsRows
             question = GroupCheaply(request=request, by=tuple(key.name for key in keys), counted=tuple(keyed.parts))
-            found = self._backend.ask(question)
-            if found is None:
+            answer = self._backend.ask(question)
+            if answer is None:
                 raise _NeedsRows
-            return found
+            return answer
 
         try:
-            return self._aggregate(wanted, by, summarise, group)
+            return self._aggregate(functions, by, summarise, group)
         except _NeedsRows:
             return None
 
@@ -358,10 +358,12 @@ class Scan(CheckedMethods, Readable):
             raise InvalidArgument("a scan with computed columns cannot be filtered further; give the whole filter to scan()")
         if self._request.limit is not None:
             raise InvalidArgument("a scan with a limit cannot be filtered further; apply the filter before the limit")
-        held = self._request.predicate
+        predicate = self._request.predicate
         text = " AND ".join(f"({part})" for part in (self._filter_text, filter) if part is not None)
         return replace(
-            self, _request=self._request.model_copy(update={"predicate": more if held is None else And((held, more))}), _filter_text=text
+            self,
+            _request=self._request.model_copy(update={"predicate": more if predicate is None else And((predicate, more))}),
+            _filter_text=text,
         )
 
     def projected(self, columns: Sequence[str]) -> Scan:
@@ -378,14 +380,14 @@ class Scan(CheckedMethods, Readable):
             outputs = self._outputs.projected(columns)
             return replace(self, _request=self._request.model_copy(update={"columns": outputs.columns}), _outputs=outputs)
         names = self._request.columns
-        chosen = (
+        selected = (
             change_columns(columns, self.table_schema)
             if self._request.incremental is not None
             else projection(columns, self.table_schema, metadata=True)
         )
-        if missing := [name for name in chosen if name not in names]:
+        if missing := [name for name in selected if name not in names]:
             raise UnknownColumn(missing[0], names)
-        return replace(self, _request=self._request.model_copy(update={"columns": chosen}))
+        return replace(self, _request=self._request.model_copy(update={"columns": selected}))
 
     def limited(self, rows: int) -> Scan:
         """Return this scan with at most ``rows`` rows.

@@ -352,14 +352,14 @@ class Table(TableRows, TableReading, TableInspection, TableEvolution, TableHisto
             schema, schema_id = (schema, schema.id) if pending is None else (pending, None)
             request = request.model_copy(update={"pending": pending, "schema_id": schema_id})
         request = request.model_copy(update={"row_kinds": has_row_kinds(rows, schema)})
-        if missing == "keep" and any(some.changed or some.ignored for some in partial_rows(rows, schema)):
+        if missing == "keep" and any(partial.changed or partial.ignored for partial in partial_rows(rows, schema)):
             from pyspark_paimon.table.kept_columns import keep_stored_values  # noqa: PLC0415  # rarely needed
 
-            done: WriteResult = keep_stored_values(self._backend, schema, request, rows)
+            result: WriteResult = keep_stored_values(self._backend, schema, request, rows)
         else:
             refuse_ragged(rows, schema, request)
-            done = self._backend.write(request, rows)
-        return done.model_copy(update={"rejected": pa.concat_tables(rejected)}) if rejected else done
+            result = self._backend.write(request, rows)
+        return result.model_copy(update={"rejected": pa.concat_tables(rejected)}) if rejected else result
 
     def writer(
         self, *, options: Mapping[str, str] | None = None, commit_id: str | None = None, missing: MissingColumns = "refuse"

@@ -177,7 +177,7 @@ class TableWriter(CheckedMethods):
         return self._schema
 
     def _request(self, batch_id: int | None = None, properties: Mapping[str, str] | None = None) -> WriteRequest:
-        made = write_request(
+        request = write_request(
             self._write_schema(),
             None,
             options=self._options,
@@ -187,7 +187,7 @@ class TableWriter(CheckedMethods):
             missing=self._missing,
         )
         changes = {} if self._pending is None else {"pending": self._pending, "schema_id": None}
-        return made.model_copy(update={"commit_id": self._name, **changes})
+        return request.model_copy(update={"commit_id": self._name, **changes})
 
     def _check_open(self) -> None:
         if self._closed:
@@ -203,17 +203,17 @@ def dry_run_overwrite(backend: Backend, schema: TableSchema, request: WriteReque
     specs: Sequence[Spec] = ({},) if request.partition is None else (request.partition,)
     if request.partition is None and request.dynamic:
         specs = _touched_partitions(schema, rows)
-    wanted = DropPartitions(commit_id=request.commit_id, partitions=tuple(dict(spec) for spec in specs), dry_run=True)
-    removal = backend.run(wanted).removal
+    drop = DropPartitions(commit_id=request.commit_id, partitions=tuple(dict(spec) for spec in specs), dry_run=True)
+    removal = backend.run(drop).removal
     return WriteResult(rows=0, files=0, snapshot_id=None, removal=removal, seconds=time.perf_counter() - start)
 
 
 def _touched_partitions(schema: TableSchema, rows: Rows) -> list[Spec]:
     """Return the partitions of the rows."""
     keys = list(schema.partition_keys)
-    found = pa.schema([schema.arrow.field(name) for name in keys]).empty_table()
+    partitions = pa.schema([schema.arrow.field(name) for name in keys]).empty_table()
     parts = rows.reader if isinstance(rows, ArrowRows) else rows.frame.select(*keys).distinct().toArrow().to_batches()
     for batch in parts:
-        some = pa.Table.from_batches([batch]).select(keys).cast(found.schema)
-        found = pa.concat_tables([found, some]).group_by(keys).aggregate([]).select(keys)
-    return [spec_of(row, schema) for row in found.to_pylist()]
+        batch_partitions = pa.Table.from_batches([batch]).select(keys).cast(partitions.schema)
+        partitions = pa.concat_tables([partitions, batch_partitions]).group_by(keys).aggregate([]).select(keys)
+    return [spec_of(row, schema) for row in partitions.to_pylist()]

@@ -65,28 +65,28 @@ class FsckReader(ds.DataSourceReader):  # type: ignore[misc]  # as above
         with attach_error_notes():
             started_ms = int(time.time() * 1000)
             store = open_backend(self.path).without_cache()
-            found = Findings(self.limit)
-            units = list(walk(store, found))
-            if self.depth is not Depth.QUICK and not found.total:
-                count_orphans(store, started_ms, found)
+            driver_findings = Findings(self.limit)
+            units = list(walk(store, driver_findings))
+            if self.depth is not Depth.QUICK and not driver_findings.total:
+                count_orphans(store, started_ms, driver_findings)
             shares = divide_units(units, self.depth)
             texts = [_UNITS.dump_json(share).decode() for share in shares] or ["[]"]
             first, *rest = texts
-            return [FsckPartition(first, findings_to_json(found)), *(FsckPartition(text) for text in rest)]
+            return [FsckPartition(first, findings_to_json(driver_findings)), *(FsckPartition(text) for text in rest)]
 
     def read(self, partition: ds.InputPartition) -> Iterator[pa.RecordBatch]:
         """Check the files of a partition."""
         if not isinstance(partition, FsckPartition):
             return
         with attach_error_notes():
-            found = Findings(self.limit) if partition.found is None else findings_from_json(partition.found)
+            partition_findings = Findings(self.limit) if partition.found is None else findings_from_json(partition.found)
             store = open_backend(self.path).without_cache()
             files = FileCheck(store, self.depth)
             if partition.found is not None and self.depth is Depth.DEEP:
-                check_key_partitions(store, found)
+                check_key_partitions(store, partition_findings)
             for findings in map_in_threads(partial(files.check, limit=self.limit), _UNITS.validate_json(partition.units), 1):
-                found.merge(findings)
-            yield pa.record_batch([pa.array([findings_to_json(found)])], schema=arrow_for_spark(self.schema))
+                partition_findings.merge(findings)
+            yield pa.record_batch([pa.array([findings_to_json(partition_findings)])], schema=arrow_for_spark(self.schema))
 
 
 def divide_units(units: Sequence[Unit], depth: Depth) -> list[list[Unit]]:

@@ -49,10 +49,10 @@ class Address:
             host, port = None, None
         if not url.startswith("sc://") or not host or path not in {"", "/"} or not all("=" in pair for pair in pairs if pair):
             raise InvalidArgument("the address of a Spark Connect server has the form sc://host:port or sc://host:port/;name=value;...")
-        given = {name: unquote(value) for name, _, value in (pair.partition("=") for pair in pairs if pair)}
+        parameters_by_name = {name: unquote(value) for name, _, value in (pair.partition("=") for pair in pairs if pair)}
         if token is not None:
-            given["token"] = token
-        return cls(host, port or DEFAULT_PORT, tuple(given.items()))
+            parameters_by_name["token"] = token
+        return cls(host, port or DEFAULT_PORT, tuple(parameters_by_name.items()))
 
     def for_spark(self) -> str:
         """Return the URL for Spark's client, with the token.
@@ -61,9 +61,9 @@ class Address:
         'sc://localhost:1/;token=a%2Fb'
         """
         # With a token, Spark's client uses TLS for every host name except localhost.
-        here = replace(self, host="localhost") if self.host in LOOPBACK_HOSTS and self._plain else self
+        address = replace(self, host="localhost") if self.host in LOOPBACK_HOSTS and self._plain else self
         parameters = "".join(f";{name}={quote(value, safe='')}" for name, value in self.parameters)
-        return f"{here}/{parameters}" if parameters else str(here)
+        return f"{address}/{parameters}" if parameters else str(address)
 
     def check(self) -> None:
         """Raise ``SparkUnavailable`` unless the server accepts a connection.

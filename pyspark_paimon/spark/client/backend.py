@@ -79,24 +79,24 @@ class SparkBackend(SparkScans):
                 return operation.answer_of(small)
             match any_operation:
                 case TaskOperation():
-                    done: Any = self.run_tasks(any_operation)
+                    result: Any = self.run_tasks(any_operation)
                 case DeleteRows():
-                    done = self._change_rows(any_operation.request, None)
+                    result = self._change_rows(any_operation.request, None)
                 case UpdateRows(values=Assignments() as values):
-                    done = self._change_rows(any_operation.request, values)
+                    result = self._change_rows(any_operation.request, values)
                 case _:
-                    done = self._run_command(any_operation)
-            return cast("A", done)
+                    result = self._run_command(any_operation)
+            return cast("A", result)
 
     def _run_if_small(self, operation: Operation[Any]) -> str | None:
         """Run an operation on the driver, without a job, and return its answer.
 
         None: the operation needs a job. After an error without a typed cause, the stored answer shows whether it ran.
         """
-        most = thresholds.driver_bytes
-        if not most or (isinstance(operation, UpdateRows) and _needs_spark(operation.values)):
+        max_bytes = thresholds.driver_bytes
+        if not max_bytes or (isinstance(operation, UpdateRows) and _needs_spark(operation.values)):
             return None
-        message = rpc.RunSmall(id=str(uuid.uuid4()), operation=operation.to_text(), most_bytes=most)
+        message = rpc.RunSmall(id=str(uuid.uuid4()), operation=operation.to_text(), most_bytes=max_bytes)
         try:
             return self._ask(message)
         except Exception as error:
@@ -135,15 +135,15 @@ class SparkBackend(SparkScans):
         started = time.perf_counter()
         with _name_lost_commit(request.identity):
             if isinstance(rows, ArrowRows):
-                few, rows = few_rows(rows)
-                small = None if few is None else self._run_if_small(WriteRows(request=request, rows=few))
+                small_table, rows = few_rows(rows)
+                small = None if small_table is None else self._run_if_small(WriteRows(request=request, rows=small_table))
                 if small is not None:
                     return WriteRows.answer_of(small)
             earlier = self._outcome(request.identity)
             if earlier is not None:
                 return WriteResult.of(earlier, _since(started), {}, replayed=True)
-            done = self._write(rows, self.ask(SchemaOf()) if request.pending is None else request.pending, request)
-            return _result(done, started)
+            outcome = self._write(rows, self.ask(SchemaOf()) if request.pending is None else request.pending, request)
+            return _result(outcome, started)
 
     def _write(self, rows: Rows, schema: TableSchema, request: WriteRequest) -> Outcome | None:
         """Stage the rows and run the write job.
@@ -171,10 +171,10 @@ class SparkBackend(SparkScans):
         try:
             return self._run(jobs[0], identity) if jobs else None
         except CommitConflict:
-            done = self._outcome(identity)  # committed by this run without a success report, or by another run
-            if done is None:
+            outcome = self._outcome(identity)  # committed by this run without a success report, or by another run
+            if outcome is None:
                 raise
-            return done
+            return outcome
 
     def _target(self, schema: TableSchema, base: Snapshot | None) -> Target:
 
@@ -194,18 +194,18 @@ class SparkBackend(SparkScans):
         """
         from pyspark_paimon.spark.client.merge import merge_result, merge_source, stage_merge  # noqa: PLC0415  # writes expressions
 
-        request, wanted, schema = operation.request, operation.wanted, self.ask(SchemaOf())
-        check_merge(wanted.clauses, schema, self._path)
+        request, merge_request, schema = operation.request, operation.wanted, self.ask(SchemaOf())
+        check_merge(merge_request.clauses, schema, self._path)
         with raise_typed_errors():
-            wanted = wanted.model_copy(update={"source": merge_source(self._spark, wanted, schema)})
-        if not isinstance(wanted.source, SparkRows):
-            merge = MergeRows(request=request, wanted=wanted)
+            merge_request = merge_request.model_copy(update={"source": merge_source(self._spark, merge_request, schema)})
+        if not isinstance(merge_request.source, SparkRows):
+            merge = MergeRows(request=request, wanted=merge_request)
             small = self._run_if_small(merge)
             return self._run_command(merge) if small is None else merge.answer_of(small)
 
         def stage(base: Snapshot | None) -> Staged:
             target = self._target(schema, base)
-            return stage_merge(self._spark, self.frame, target, request, wanted)
+            return stage_merge(self._spark, self.frame, target, request, merge_request)
 
         return merge_result(*self._until_committed(request, stage))
 
@@ -254,8 +254,8 @@ class SparkBackend(SparkScans):
             if job is not None:
                 current.work.append(job)
 
-        done = Transaction[Staged]().run(evaluate, partial(self._publish, request.commit_id))
-        return _result(done, started), done
+        outcome = Transaction[Staged]().run(evaluate, partial(self._publish, request.commit_id))
+        return _result(outcome, started), outcome
 
     def _stage_change(self, request: DeleteRequest, values: Assignments | None, target: Target) -> Staged:
         schema = target.schema
@@ -362,10 +362,10 @@ class SparkBackend(SparkScans):
         except CommitConflict:
             raise
         except Exception as error:
-            found = self._after_error(error, rpc.AskOutcome(commit_id=commit_id), commit_id)
-            if found is None:
+            outcome = self._after_error(error, rpc.AskOutcome(commit_id=commit_id), commit_id)
+            if outcome is None:
                 raise
-            return found
+            return outcome
         return self._outcome(commit_id)
 
     def _outcome(self, commit_id: str) -> Outcome | None:
@@ -402,9 +402,9 @@ def _since(started: float) -> float:
     return round(time.perf_counter() - started, 6)
 
 
-def _result(done: Outcome | None, started: float) -> WriteResult:
+def _result(outcome: Outcome | None, started: float) -> WriteResult:
     seconds = _since(started)
-    return WriteResult.of(done, seconds, {"job": seconds * 1000})
+    return WriteResult.of(outcome, seconds, {"job": seconds * 1000})
 
 
 @contextmanager

@@ -225,7 +225,7 @@ def _little_endian(column: str) -> str:
     """Return SQL for the little-endian bytes of a BIGINT."""
     # Reverse the pairs of hexadecimal digits.
     digits = f"lpad(hex({column}), 16, '0')"
-    return "unhex(concat(" + ", ".join(f"substring({digits}, {at}, 2)" for at in range(15, 0, -2)) + "))"
+    return "unhex(concat(" + ", ".join(f"substring({digits}, {position}, 2)" for position in range(15, 0, -2)) + "))"
 
 
 def _micros_of(key: BucketKey) -> str:

@@ -48,10 +48,10 @@ def estimate_of(text: str, columns: pa.Schema) -> Estimate:
     >>> estimate_of("Relation [id#1L] paimon, Statistics(sizeInBytes=8.0 EiB)", pa.schema([("id", pa.int64())]))
     Estimate(size=None, rows=None)
     """
-    found = _STATISTICS.search(text)
-    if found is None:
+    match = _STATISTICS.search(text)
+    if match is None:
         return Estimate()
-    number, exponent, unit, rows = found.groups()
+    number, exponent, unit, rows = match.groups()
     size = int(float(number + (exponent or "")) * _UNITS[unit])
     if size >= _UNKNOWN_BYTES:
         return Estimate(rows=None if rows is None else int(float(rows)))
@@ -63,8 +63,8 @@ def cores(spark: Any) -> int:
 
     Counts the current executors only: Spark splits a range into this number of parts by default.
     """
-    found = _SPLITS.search(_explain(spark.range(1), "simple"))
-    return max(1, int(found.group(1))) if found else 1
+    match = _SPLITS.search(_explain(spark.range(1), "simple"))
+    return max(1, int(match.group(1))) if match else 1
 
 
 def _explain(frame: Any, mode: str) -> str:

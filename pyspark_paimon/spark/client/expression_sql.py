@@ -89,8 +89,8 @@ def type_sql(column_type: ColumnType) -> str:
     return text
 
 
-def _call(made: FunctionCall, arguments: list[str]) -> str:
-    match made.function:
+def _call(function_call: FunctionCall, arguments: list[str]) -> str:
+    match function_call.function:
         case calendar.LOCAL:  # Spark uses the session's zone
             return f"CAST({arguments[0]} AS timestamp_ntz)"
         case calendar.INSTANT:
@@ -98,25 +98,25 @@ def _call(made: FunctionCall, arguments: list[str]) -> str:
         case calendar.TRUNCATED:
             return f"date_trunc({arguments[0]}, {arguments[1]})"
         case calendar.SHIFTED:
-            return f"({arguments[0]} + {_interval(made)})"
+            return f"({arguments[0]} + {_interval(function_call)})"
         case "cast":
-            return f"CAST({arguments[0]} AS {type_sql(made.type)})"
+            return f"CAST({arguments[0]} AS {type_sql(function_call.type)})"
         case "not" | "negative" | "~" as word:
             return f"({_SIGNS[word]} {arguments[0]})"
         case "case":
             pairs = zip(arguments[:-1:2], arguments[1::2], strict=True)
             return f"CASE {' '.join(f'WHEN {condition} THEN {value}' for condition, value in pairs)} ELSE {arguments[-1]} END"
         case "item":
-            whole, part = made.arguments
-            if whole.type.kind is Kind.ROW and isinstance(part, LiteralValue):
+            struct, part = function_call.arguments
+            if struct.type.kind is Kind.ROW and isinstance(part, LiteralValue):
                 return f"{arguments[0]}.{quote_name(str(part.value))}"
-            return f"try_element_at({arguments[0]}, {arguments[1]})" if whole.type.kind is Kind.MAP else f"{arguments[0]}[{arguments[1]}]"
+            return f"try_element_at({arguments[0]}, {arguments[1]})" if struct.type.kind is Kind.MAP else f"{arguments[0]}[{arguments[1]}]"
         case name if name in GETTERS:  # Spark uses the session's zone
             return f"{name}({', '.join(arguments[:3])})"
         case name if name == WITH_FIELD:
-            return _with_field(made, arguments)
+            return _with_field(function_call, arguments)
         case "like":
-            pattern, escape = (str(argument.value) for argument in made.arguments[1:] if isinstance(argument, LiteralValue))
+            pattern, escape = (str(argument.value) for argument in function_call.arguments[1:] if isinstance(argument, LiteralValue))
             return f"(regexp_like({arguments[0]}, {text_sql(_regex(pattern, escape))}))"
         case "in":
             return f"({arguments[0]} IN ({', '.join(arguments[1:])}))"
@@ -128,19 +128,19 @@ def _call(made: FunctionCall, arguments: list[str]) -> str:
             return f"{name}({', '.join(arguments)})"
 
 
-def _interval(made: FunctionCall) -> str:
-    unit, number = (str(argument.value) for argument in made.arguments[1:3] if isinstance(argument, LiteralValue))
+def _interval(function_call: FunctionCall) -> str:
+    unit, number = (str(argument.value) for argument in function_call.arguments[1:3] if isinstance(argument, LiteralValue))
     if unit != "microsecond":
         return f"INTERVAL '{number}' {unit.upper()}"
     seconds, micros = divmod(abs(int(number)), 10**6)
     return f"INTERVAL '{'-' if number.startswith('-') else ''}{seconds}.{micros:06}' SECOND"
 
 
-def _with_field(made: FunctionCall, arguments: list[str]) -> str:
-    _, field, value = made.arguments
+def _with_field(function_call: FunctionCall, arguments: list[str]) -> str:
+    _, field, value = function_call.arguments
     changed = str(field.value) if isinstance(field, LiteralValue) else ""
     members = []
-    for name, kind in made.type.fields:
+    for name, kind in function_call.type.fields:
         text = f"{arguments[0]}.{quote_name(name)}"
         if name == changed:
             text = _new_field(name, kind, value, arguments[2])
@@ -163,12 +163,12 @@ def _new_field(name: str, kind: ColumnType, value: Expression, text: str) -> str
 
 def _regex(pattern: str, escape: str) -> str:
     """Convert a LIKE pattern into an anchored Java regex."""
-    parts, at = ["(?s)^"], 0
-    while at < len(pattern):
-        letter, at = pattern[at], at + 1
-        if letter == escape and at < len(pattern):
-            parts.append(f"\\x{{{ord(pattern[at]):x}}}")
-            at += 1
+    parts, position = ["(?s)^"], 0
+    while position < len(pattern):
+        letter, position = pattern[position], position + 1
+        if letter == escape and position < len(pattern):
+            parts.append(f"\\x{{{ord(pattern[position]):x}}}")
+            position += 1
         else:
             parts.append({"%": ".*", "_": "."}.get(letter, f"\\x{{{ord(letter):x}}}"))
     return "".join([*parts, "\\z"])
@@ -267,7 +267,7 @@ def _checks(version: NewVersion, name: str, old: Callable[[str], str], new: Call
     checks += [(_all_null(names, new), unordered_message(names)) for names in needed]
     for names in version.orders:
         if name in names:
-            after, before = (f"struct({', '.join(side(one) for one in names)})" for side in (new, old))
+            after, before = (f"struct({', '.join(side(column) for column in names)})" for side in (new, old))
             checks.append((f"{after} < {before}", decrease_message(names)))
     for group in version.groups:
         if name == group.ordering[0]:
@@ -278,15 +278,15 @@ def _checks(version: NewVersion, name: str, old: Callable[[str], str], new: Call
 
 
 def _all_null(names: Iterable[str], side: Callable[[str], str]) -> str:
-    return " AND ".join(f"{side(one)} IS NULL" for one in names)
+    return " AND ".join(f"{side(name)} IS NULL" for name in names)
 
 
 def with_new_versions(frame: Any, schema: TableSchema, version: NewVersion, new: Mapping[str, Any]) -> Any:
     """Return the table's rows as versions with ``new`` columns."""
-    both = frame.withColumns({f"{_NEW}{name}": value for name, value in new.items()})
+    old_and_new = frame.withColumns({f"{_NEW}{name}": value for name, value in new.items()})
 
     def newer(name: str) -> str:
         return quote_name(f"{_NEW}{name}" if name in new else name)
 
     expr = functions_of(frame).expr
-    return both.select(*(expr(new_version_sql(version, schema, name, quote_name, newer)).alias(name) for name in schema.names))
+    return old_and_new.select(*(expr(new_version_sql(version, schema, name, quote_name, newer)).alias(name) for name in schema.names))

@@ -25,22 +25,23 @@ def folded_groups(frame: Any, grouping: RowGrouping) -> pa.Table:
     """Return the groups of a frame of the table's columns."""
     functions = functions_of(frame)
     types = {name: value.type for name, value in grouping.values.items()}
-    keys = [functions.expr(row_sql(key)).alias(key_name(at)) for at, key in enumerate(grouping.keys.values())]
+    keys = [functions.expr(row_sql(key)).alias(key_name(position)) for position, key in enumerate(grouping.keys.values())]
     values = [functions.expr("count(*)").alias(ROWS)]
     for name, parts in grouping.parts.items():
         values += [functions.expr(_aggregate_sql(part, grouping.values[name])).alias(f"{name}.{part}") for part in parts]
-    found = frame.alias(TARGET).groupBy(*keys).agg(*values).toArrow()
+    folded = frame.alias(TARGET).groupBy(*keys).agg(*values).toArrow()
     arrays = {
-        key_name(at): sortable(one_array(found.column(at)).cast(key.type.arrow), key.type) for at, key in enumerate(grouping.keys.values())
+        key_name(position): sortable(one_array(folded.column(position)).cast(key.type.arrow), key.type)
+        for position, key in enumerate(grouping.keys.values())
     }
-    place = len(arrays)
-    arrays[ROWS] = one_array(found.column(place))
+    column_index = len(arrays)
+    arrays[ROWS] = one_array(folded.column(column_index))
     for name, parts in grouping.parts.items():
         for part in parts:
-            place += 1
-            array = one_array(found.column(place))
+            column_index += 1
+            array = one_array(folded.column(column_index))
             if part == "sum":
-                _refuse_overflow(array, found.column(f"{name}.count"), name)
+                _refuse_overflow(array, folded.column(f"{name}.count"), name)
                 arrays |= sum_columns(name, array, types[name])
             elif part == "count":
                 arrays[f"{name}.count"] = array

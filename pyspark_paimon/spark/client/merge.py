@@ -73,10 +73,10 @@ class MergeFrame:
         pairs = self._join().withColumn(_CLAUSE, self._expr(self._decide())).where(f"{_CLAUSE} IS NOT NULL")
         kinds = " ".join(f"WHEN {number} THEN '{_KINDS[clause.action]}'" for number, clause in enumerate(self.wanted.clauses))
         columns = [self._expr(self._column(name)).alias(name) for name in self.schema.names]
-        made = pairs.select(*columns, self._expr(f"CASE {_CLAUSE} {kinds} END").alias(ROW_KIND))
+        changed_rows = pairs.select(*columns, self._expr(f"CASE {_CLAUSE} {kinds} END").alias(ROW_KIND))
         if not self.schema.kind.has_row_kinds:
-            return made.drop(ROW_KIND)
-        return self._once(made if self.wanted.join.finds_keys(self.schema) else self._refuse_existing_keys(made))
+            return changed_rows.drop(ROW_KIND)
+        return self._once(changed_rows if self.wanted.join.finds_keys(self.schema) else self._refuse_existing_keys(changed_rows))
 
     def _expr(self, text: str) -> Any:
         return functions_of(self.target).expr(text)
@@ -88,16 +88,19 @@ class MergeFrame:
         """
         keys: dict[str, list[str]] = {
             TARGET: [quote_name(name) for name, _ in self.wanted.join.pairs],
-            SOURCE: [self._fit(quote_name(name), wanted, self.source_schema.field(name).type) for wanted, name in self.wanted.join.pairs],
+            SOURCE: [
+                self._fit(quote_name(name), target_name, self.source_schema.field(name).type)
+                for target_name, name in self.wanted.join.pairs
+            ],
         }
         sides = [
             frame.select(
                 self._expr(f"struct({', '.join(map(quote_name, frame.columns))}) AS {side}"),
-                *(self._expr(f"{key} AS {_KEY}{side}{at}") for at, key in enumerate(keys[side])),
+                *(self._expr(f"{key} AS {_KEY}{side}{position}") for position, key in enumerate(keys[side])),
             )
             for side, frame in ((TARGET, self.target), (SOURCE, self.source))
         ]
-        terms = [f"{_KEY}{TARGET}{at} = {_KEY}{SOURCE}{at}" for at in range(len(self.wanted.join.pairs))]
+        terms = [f"{_KEY}{TARGET}{position} = {_KEY}{SOURCE}{position}" for position in range(len(self.wanted.join.pairs))]
         terms += [spark_sql(condition) for condition in self.wanted.join.conditions]
         whens = {clause.when for clause in self.wanted.clauses}
         kind = _JOINS["not matched by source" in whens, "not matched" in whens]
@@ -154,18 +157,22 @@ class MergeFrame:
             raise InvalidArgument(f"column '{name}' is {self.schema.field(name).type}; over a DataFrame it is set to a column of it")
         return scalar_sql(value, self.schema.column_types[name])
 
-    def _fit(self, sql: str, name: str, given: pa.DataType) -> str:
+    def _fit(self, sql: str, name: str, source_type: pa.DataType) -> str:
         """Cast ``sql`` to a column's type.
 
-        ``given`` is the Arrow type of ``sql``. A value that does not fit raises ``SchemaMismatch`` in Spark.
+        ``source_type`` is the Arrow type of ``sql``. A value that does not fit raises ``SchemaMismatch`` in Spark.
         """
-        wanted = self.schema.field(name).type
+        column_type = self.schema.field(name).type
         # The writer checks the range of integers: all branches of a CASE get one common integer type.
-        if given == wanted.arrow or wanted.is_nested or (pa.types.is_integer(given) and pa.types.is_integer(wanted.arrow)):
+        if (
+            source_type == column_type.arrow
+            or column_type.is_nested
+            or (pa.types.is_integer(source_type) and pa.types.is_integer(column_type.arrow))
+        ):
             return sql
         fitted = f"try_cast({sql} AS {self._type(name)})"
         lost = "" if self.schema.column_types[name].kind in FLOATS else f" OR NOT ({fitted} <=> {sql})"
-        before, behind = text_sql(f"column '{name}': "), text_sql(f" is no {wanted}")
+        before, behind = text_sql(f"column '{name}': "), text_sql(f" is no {column_type}")
         message = f"concat({before}, cast({sql} AS STRING), {behind})"
         return f"CASE WHEN {sql} IS NULL THEN NULL WHEN {fitted} IS NULL{lost} THEN {raise_sql(SchemaMismatch, message)} ELSE {fitted} END"
 
@@ -185,25 +192,25 @@ class MergeFrame:
 
     def _refuse_types(self, clause: Clause) -> None:
         """Raise ``SchemaMismatch`` for missing columns and incompatible types."""
-        given = {} if clause.action == "insert" else dict(zip(self.schema.names, self.schema.arrow.types, strict=True))
-        given |= {name: value.type if isinstance(value, pa.Scalar) else self._arrow(value) for name, value in clause.values.items()}
-        conform(pa.schema(list(given.items())).empty_table(), self.schema)
+        type_by_name = {} if clause.action == "insert" else dict(zip(self.schema.names, self.schema.arrow.types, strict=True))
+        type_by_name |= {name: value.type if isinstance(value, pa.Scalar) else self._arrow(value) for name, value in clause.values.items()}
+        conform(pa.schema(list(type_by_name.items())).empty_table(), self.schema)
 
-    def _refuse_existing_keys(self, made: Any) -> Any:
+    def _refuse_existing_keys(self, changed_rows: Any) -> Any:
         """Make an insert with an existing key raise ``InvalidArgument``.
 
         Spark raises the error when it computes ``ROW_KIND``.
         """
-        keys = [self._expr(f"{quote_name(name)} AS {_TAKEN}{at}") for at, name in enumerate(self.schema.primary_keys)]
+        keys = [self._expr(f"{quote_name(name)} AS {_TAKEN}{position}") for position, name in enumerate(self.schema.primary_keys)]
         existing = self.target.select(*keys)
-        same = [f"{quote_name(name)} = {_TAKEN}{at}" for at, name in enumerate(self.schema.primary_keys)]
-        both = made.join(existing, self._expr(" AND ".join([f"{ROW_KIND} = '+I'", *same])), "left")
+        same = [f"{quote_name(name)} = {_TAKEN}{position}" for position, name in enumerate(self.schema.primary_keys)]
+        joined = changed_rows.join(existing, self._expr(" AND ".join([f"{ROW_KIND} = '+I'", *same])), "left")
         message = self._error_text("merge: a source row matches no table row, but the table has its key ", ": match by the key")
-        return both.withColumn(
+        return joined.withColumn(
             ROW_KIND, self._expr(f"CASE WHEN {_TAKEN}0 IS NOT NULL THEN {raise_sql(InvalidArgument, message)} ELSE {ROW_KIND} END")
-        ).drop(*(f"{_TAKEN}{at}" for at in range(len(keys))))
+        ).drop(*(f"{_TAKEN}{position}" for position in range(len(keys))))
 
-    def _once(self, made: Any) -> Any:
+    def _once(self, changed_rows: Any) -> Any:
         """Make a second row with one key raise ``InvalidArgument``.
 
         Spark raises the error when it computes ``ROW_KIND``.
@@ -211,7 +218,7 @@ class MergeFrame:
         window = f"OVER (PARTITION BY {', '.join(self._alike(name) for name in self.schema.primary_keys)})"
         twice = self._error_text("merge: two rows of the source match the row ")
         inserted = self._error_text("merge: two rows of the source are inserted with the key ")
-        return made.withColumn(
+        return changed_rows.withColumn(
             ROW_KIND,
             self._expr(
                 f"CASE WHEN count_if({ROW_KIND} <> '+I') {window} > 1 THEN {raise_sql(InvalidArgument, twice)} "
@@ -231,17 +238,20 @@ class MergeFrame:
         return f"concat({text_sql(before)}, {shown}, {text_sql(behind)})"
 
 
-def merge_source(spark: Any, wanted: MergeRequest, schema: TableSchema) -> pa.Table | SparkRows:
+def merge_source(spark: Any, merge_request: MergeRequest, schema: TableSchema) -> pa.Table | SparkRows:
     """Return the source as Arrow rows or as a DataFrame.
 
     The driver merges Arrow rows. Spark joins a DataFrame with the table.
 
     Only the driver changes rows of append tables, in their files. Raises ``UnsupportedTable`` if the source is too large for that.
     """
-    source, in_place = wanted.source, schema.kind.changes_files and any(clause.action != "insert" for clause in wanted.clauses)
+    source, in_place = (
+        merge_request.source,
+        schema.kind.changes_files and any(clause.action != "insert" for clause in merge_request.clauses),
+    )
     if in_place and isinstance(source, SparkRows):
         source = fetch_rows(source.frame.limit(thresholds.held_merge_rows + 1))
-    if isinstance(source, SparkRows) and (fetched := _fetch(source, wanted)) is not None:
+    if isinstance(source, SparkRows) and (fetched := _fetch(source, merge_request)) is not None:
         source = fetched
     if isinstance(source, SparkRows) or (source.num_rows <= thresholds.held_merge_rows and source.nbytes <= thresholds.held_merge_bytes):
         return source
@@ -254,12 +264,12 @@ def merge_source(spark: Any, wanted: MergeRequest, schema: TableSchema) -> pa.Ta
     return SparkRows(frame, arrow_for_spark(frame.schema))
 
 
-def _fetch(source: SparkRows, wanted: MergeRequest) -> pa.Table | None:
+def _fetch(source: SparkRows, merge_request: MergeRequest) -> pa.Table | None:
     """Fetch the rows of a small DataFrame.
 
     None: the DataFrame is large or of unknown size, or a clause concerns rows without match in the source.
     """
-    if any(clause.when == "not matched by source" for clause in wanted.clauses):
+    if any(clause.when == "not matched by source" for clause in merge_request.clauses):
         return None
     # Few keys match few files: the driver merges them without a join in Spark.
     size = estimate(source.frame, source.schema)
@@ -270,7 +280,7 @@ def _fetch(source: SparkRows, wanted: MergeRequest) -> pa.Table | None:
 
 
 def stage_merge(
-    spark: Any, frame_of: Callable[[ScanRequest, Any], Any], target: Target, request: DeleteRequest, wanted: MergeRequest
+    spark: Any, frame_of: Callable[[ScanRequest, Any], Any], target: Target, request: DeleteRequest, merge_request: MergeRequest
 ) -> Staged:
     """Return the job that writes the merged rows.
 
@@ -287,20 +297,22 @@ def stage_merge(
         properties=request.properties,
         options=request.options,
     )
-    source: SparkRows = wanted.source
+    source: SparkRows = merge_request.source
     refuse_case_twins(spark, schema.names, "table")
     refuse_case_twins(spark, source.schema.names, "source")
-    rows = MergeFrame(schema, wanted, frame_of(scan, None), source.frame, source.schema).rows()
-    return stage_row_kinds(spark, rows, target, write, verb="merged", kept=schema.names, reads_all=wanted.reads_all(schema))
+    rows = MergeFrame(schema, merge_request, frame_of(scan, None), source.frame, source.schema).rows()
+    return stage_row_kinds(
+        spark, rows, target, write, verb="merged", stored_columns=schema.names, reads_all=merge_request.reads_all(schema)
+    )
 
 
-def merge_result(done: WriteResult, outcome: Outcome | None) -> MergeResult:
+def merge_result(write_result: WriteResult, outcome: Outcome | None) -> MergeResult:
     """Return the merge result with the counts of its commit.
 
     All counts are 0 for a replayed commit.
     """
-    stored = {} if outcome is None or done.replayed else outcome.counts
+    stored = {} if outcome is None or write_result.replayed else outcome.counts
     counts = {name: stored.get(name, 0) for name in ("updated", "deleted", "inserted")}
     if not any(counts.values()):  # without row kinds all rows are inserts
         counts["inserted"] = stored.get("rows", 0)
-    return MergeResult.model_validate({**dict(done), **counts, "rows": sum(counts.values())})
+    return MergeResult.model_validate({**dict(write_result), **counts, "rows": sum(counts.values())})

@@ -137,8 +137,8 @@ class Ownership:
 
     @property
     def _chosen_writers(self) -> int | None:
-        chosen = self._target.schema.options.get("dynamic-bucket.assigner-parallelism", "")
-        return max(1, int(chosen)) if chosen.isdecimal() else None
+        parallelism = self._target.schema.options.get("dynamic-bucket.assigner-parallelism", "")
+        return max(1, int(parallelism)) if parallelism.isdecimal() else None
 
     def _writers(self, tasks: int) -> int:
         """Return the number of writers of dynamic buckets.
@@ -147,15 +147,15 @@ class Ownership:
         """
         schema, rows = self._target.schema, self._expected.rows
         if self._chosen_writers is not None:
-            most = self._chosen_writers
+            writer_count = self._chosen_writers
         elif tasks == 1:
-            most = 1
+            writer_count = 1
         else:
             # Each writer may leave a partly filled bucket: more writers make buckets smaller than target-row-num.
             filled = self._cores if rows is None else -(-rows // schema.core.dynamic_bucket_target_row_num)
-            most = min(tasks, max(filled, 0 if self._request.mode == "overwrite" else self._target.dynamic_buckets()))
+            writer_count = min(tasks, max(filled, 0 if self._request.mode == "overwrite" else self._target.dynamic_buckets()))
         limit = schema.core.dynamic_bucket_max_buckets
-        return max(1, min(most, limit) if limit > 0 else most)
+        return max(1, min(writer_count, limit) if limit > 0 else writer_count)
 
     def _by_hash(self, keyed: _Keyed, job: wire_jobs.RowsJob) -> OwnedFrame:
         """Send each row to the owner of its dynamic bucket.
@@ -169,7 +169,10 @@ class Ownership:
         if self._request.mode != "overwrite" and target.snapshot_id is not None:
             scan = wire_jobs.HashScan(snapshot_id=target.snapshot_id)
             buckets = self._spark.read.format(UNIQUE_NAME).options(path=target.path, **{rpc.HASHES: scan.model_dump_json()}).load()
-            same = [f"{_HASH} = {rpc.HASH_COLUMN}", *(f"{part.name} <=> {rpc.PARTITION_COLUMN}{at}" for at, part in enumerate(keyed.parts))]
+            same = [
+                f"{_HASH} = {rpc.HASH_COLUMN}",
+                *(f"{part.name} <=> {rpc.PARTITION_COLUMN}{position}" for position, part in enumerate(keyed.parts)),
+            ]
             frame = frame.join(buckets, functions_of(frame).expr(" AND ".join(same)), "left")
             owner = f"coalesce({rpc.BUCKET_COLUMN}, {_HASH})"
         where = "0"
@@ -193,7 +196,9 @@ def _key_frame(frame: Any, schema: TableSchema) -> _Keyed | None:
 
 
 def _as_keys(schema: TableSchema, names: tuple[str, ...], alias: str) -> list[BucketKey]:
-    return [BucketKey(f"{alias}{at}", schema.column_types[name], schema.field(name).type.nullable) for at, name in enumerate(names)]
+    return [
+        BucketKey(f"{alias}{position}", schema.column_types[name], schema.field(name).type.nullable) for position, name in enumerate(names)
+    ]
 
 
 def _by_bucket(keyed: _Keyed, schema: TableSchema, tasks: int) -> Any:

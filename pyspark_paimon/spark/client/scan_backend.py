@@ -130,13 +130,13 @@ class SparkScans:
 
     def _read_rows(self, request: ScanRequest) -> Iterator[pa.RecordBatch]:
         # Dictionaries of an answer may differ between batches, and Arrow streams lose the number of rows without columns.
-        known = self._ask_if_small(ReadRows(request=request)) if request.columns and not request.dictionaries else None
-        if known is not None:
-            yield from known.to_batches()
+        small_answer = self._ask_if_small(ReadRows(request=request)) if request.columns and not request.dictionaries else None
+        if small_answer is not None:
+            yield from small_answer.to_batches()
             return
         if request.order_by:
-            wanted = candidates(request)
-            rows = sort_rows(self._blobs(wanted), wanted, self._ask(SchemaOf(id=request.schema_id)))
+            candidate_request = candidates(request)
+            rows = sort_rows(self._blobs(candidate_request), candidate_request, self._ask(SchemaOf(id=request.schema_id)))
             yield from rows.select(list(request.columns)).to_batches()
             return
         yield from limit_rows(self._blobs(request), request.limit)
@@ -149,12 +149,12 @@ class SparkScans:
         planning, native = PlanScan(request=request), rpc.AskNative(request=candidates(request))
         measuring = MeasureScan(request=request)
         small = IfSmall(question=measuring.to_text(), most_bytes=thresholds.driver_bytes)
-        wanted: list[Request[Any]] = [planning, native, *([small] if analyze and thresholds.driver_bytes else ())]
-        plan, native_files, *measured = self._ask_all(wanted)
+        questions: list[Request[Any]] = [planning, native, *([small] if analyze and thresholds.driver_bytes else ())]
+        plan, native_files, *measured = self._ask_all(questions)
         read = tuple[FunnelStage, ...]()
         if analyze:
-            known = measured[0] if measured else None
-            read = self._measure(request) if known is None else measuring.answer_of(known)
+            stages_text = measured[0] if measured else None
+            read = self._measure(request) if stages_text is None else measuring.answer_of(stages_text)
         return MeasuredPlan(plan, read, _describe_readers(native_files, plan))
 
     def _ask_all(self, questions: Sequence[Request[Any]]) -> list[Any]:
@@ -177,10 +177,10 @@ class SparkScans:
 
         Uses metadata if it is sufficient. The driver counts in small files, tasks in others. No row reaches the client.
         """
-        known = self._ask(CountCheaply(request=request))
-        known = self._ask_if_small(CountRows(request=request)) if known is None else known
-        if known is not None:
-            return known
+        driver_count = self._ask(CountCheaply(request=request))
+        driver_count = self._ask_if_small(CountRows(request=request)) if driver_count is None else driver_count
+        if driver_count is not None:
+            return driver_count
         counted = self._report(request.model_copy(update={"columns": (), "order_by": ()})).rows_returned
         return counted if request.limit is None else min(counted, request.limit)
 
@@ -189,10 +189,10 @@ class SparkScans:
 
         Uses metadata and indexes if few files are enough. The driver reads small files, tasks read others. No row reaches the client.
         """
-        known = self._ask(AggregateCheaply(request=request))
-        known = self._ask_if_small(AggregateRows(request=request)) if known is None else known
-        if known is not None:
-            return summaries_from_json([known], request.aggregates)
+        summaries_text = self._ask(AggregateCheaply(request=request))
+        summaries_text = self._ask_if_small(AggregateRows(request=request)) if summaries_text is None else summaries_text
+        if summaries_text is not None:
+            return summaries_from_json([summaries_text], request.aggregates)
         with raise_typed_errors(), self._reporting("scan"):
             texts = [row[rpc.ANSWER] for row in self._load(request, self._spark, "summaries").collect()]
         return summaries_from_json(texts, request.aggregates)
@@ -210,8 +210,8 @@ class SparkScans:
 
         ``spark`` is the session of the DataFrame. None: the session of this backend.
         """
-        wanted = candidates(request)
-        frame = self._rows(wanted, spark or self._spark, native=native)
+        candidate_request = candidates(request)
+        frame = self._rows(candidate_request, spark or self._spark, native=native)
         with raise_typed_errors():
             if request.order_by:
                 return sort_frame(frame, request.order_by, request.limit, request.columns)
@@ -262,8 +262,8 @@ class SparkScans:
 
         None: the scan needs tasks.
         """
-        most = thresholds.driver_bytes
-        answer = self._ask(IfSmall(question=question.to_text(), most_bytes=most)) if most else None
+        max_bytes = thresholds.driver_bytes
+        answer = self._ask(IfSmall(question=question.to_text(), most_bytes=max_bytes)) if max_bytes else None
         return None if answer is None else question.answer_of(answer)
 
     def _ask(self, question: Request[A], spark: Any = None) -> A:
@@ -295,10 +295,10 @@ def _is_small(spark: Any, file_bytes: int | None) -> bool:
     """
     if file_bytes is None or file_bytes > thresholds.broadcast_bytes:
         return False
-    most = str(spark.conf.get(_BROADCAST))
-    if most.startswith("-"):  # Spark's way to turn it off
+    limit_text = str(spark.conf.get(_BROADCAST))
+    if limit_text.startswith("-"):  # Spark's way to turn it off
         return False
     try:
-        return file_bytes <= parse_memory_size(most, _BROADCAST)
+        return file_bytes <= parse_memory_size(limit_text, _BROADCAST)
     except UnsupportedOption:  # petabytes
         return True

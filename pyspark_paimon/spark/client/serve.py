@@ -85,10 +85,10 @@ class ServerSettings:
         Sets this Python, the path of this package, the token and the allowed directories.
         """
         path = os.pathsep.join([package_root(), *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))])
-        wanted = {"SPARK_HOME": str(_spark_home()), "PYSPARK_PYTHON": sys.executable, "PYTHONPATH": path, "SPARK_CONNECT_MODE": "0"}
-        wanted |= {TOKEN_VARIABLE: self.token} if self.token else {}
-        wanted |= {ROOTS: self.roots} if self.roots else {}
-        return {**os.environ, **wanted}
+        variables = {"SPARK_HOME": str(_spark_home()), "PYSPARK_PYTHON": sys.executable, "PYTHONPATH": path, "SPARK_CONNECT_MODE": "0"}
+        variables |= {TOKEN_VARIABLE: self.token} if self.token else {}
+        variables |= {ROOTS: self.roots} if self.roots else {}
+        return {**os.environ, **variables}
 
 
 class ConnectServer:
@@ -193,9 +193,9 @@ def log_lines(log: Iterator[str], listens: Callable[[int], None]) -> Iterator[st
     """
     shown = True
     for line in log:
-        found = _STARTED.search(line)
-        if found:
-            listens(int(found.group(1)))
+        match = _STARTED.search(line)
+        if match:
+            listens(int(match.group(1)))
         level = _LINE.match(line)
         shown = level.group(1) in _FORWARDED_LEVELS and not _RESTARTED_DAEMON.search(line) if level else shown
         if shown and line.strip():

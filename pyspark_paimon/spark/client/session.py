@@ -117,17 +117,17 @@ def spark_session(
         ) from error
     if url is not None and not url.startswith("sc://"):
         raise InvalidArgument("the url of spark_session must be sc://host:port; without a url it starts a server")
-    target, given = url or os.environ.get("SPARK_REMOTE") or master, dict(conf or {})
+    target, settings = url or os.environ.get("SPARK_REMOTE") or master, dict(conf or {})
     running = None if url else SparkSession.getActiveSession()
     if running is None and target.startswith("sc://"):
-        session = _remote_session(Address.parse(target, token), RUNTIME_CONF | given, new=new)
+        session = _remote_session(Address.parse(target, token), RUNTIME_CONF | settings, new=new)
     elif running is not None:
         session = running.newSession() if new else running
         if new:  # it has Spark's own policy
             bound_retries(session, RETRY_SECONDS)
-        _configure(session, RUNTIME_CONF | given)
+        _configure(session, RUNTIME_CONF | settings)
     else:
-        session = _embedded_session(target, app_name, given)
+        session = _embedded_session(target, app_name, settings)
     if retry_seconds is not None:
         bound_retries(session, retry_seconds)
     if progress is not None:
@@ -197,13 +197,13 @@ def _release(session: SparkSession) -> None:
         session.client.close()
 
 
-def _embedded_session(master: str, app_name: str, given: dict[str, str]) -> SparkSession:
+def _embedded_session(master: str, app_name: str, settings: dict[str, str]) -> SparkSession:
     from pyspark.sql import SparkSession  # noqa: PLC0415  # as above
 
     require_java()
     builder = SparkSession.builder.remote(master).appName(app_name)
-    memory = given.pop("spark.driver.memory", DRIVER_MEMORY)
-    for key, value in (SERVER_CONF | RUNTIME_CONF | given).items():
+    memory = settings.pop("spark.driver.memory", DRIVER_MEMORY)
+    for key, value in (SERVER_CONF | RUNTIME_CONF | settings).items():
         builder = builder.config(key, value)
     with _server_environment(memory, master), warnings.catch_warnings():
         # The client repeats settings that only the start of the server can set.
@@ -230,18 +230,18 @@ def java_version() -> int | None:
     if java is None:
         return None
     try:
-        done = subprocess.run([java, "-version"], capture_output=True, text=True, check=True)  # noqa: S603  # the JAVA_HOME or PATH of the user
+        process = subprocess.run([java, "-version"], capture_output=True, text=True, check=True)  # noqa: S603  # the JAVA_HOME or PATH of the user
     except (OSError, subprocess.CalledProcessError):
         return None
-    words = done.stderr.partition('"')[2].partition('"')[0].split(".")
+    words = process.stderr.partition('"')[2].partition('"')[0].split(".")
     return int(words[0]) if words[0].isdigit() else None
 
 
 def require_java() -> None:
     """Raise ``SparkUnavailable`` unless Java 17 or newer is installed."""
-    found = java_version()
-    if found is None or found < OLDEST_JAVA:
-        what = "no Java" if found is None else f"Java {found}"
+    version = java_version()
+    if version is None or version < OLDEST_JAVA:
+        what = "no Java" if version is None else f"Java {version}"
         raise SparkUnavailable(f"Spark needs Java {OLDEST_JAVA} or newer and found {what}; install it, or set JAVA_HOME")
 
 
@@ -261,13 +261,13 @@ def _server_environment(memory: str, master: str) -> Iterator[None]:
     """
     paths = [package_root(), *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
     path = os.pathsep.join(dict.fromkeys(paths))
-    wanted = {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1", "PYTHONPATH": path, "SPARK_DRIVER_MEMORY": memory}
+    variables = {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1", "PYTHONPATH": path, "SPARK_DRIVER_MEMORY": memory}
     if can_fork(master):
         if not _FORKS or _FORKS[0].process.poll() is not None:  # else the JVM of an earlier session may still run its script
-            _FORKS[:] = [ForkServer({**os.environ, **wanted})]
+            _FORKS[:] = [ForkServer({**os.environ, **variables})]
             atexit.register(in_this_process(_FORKS[0].stop))
-        wanted["PYSPARK_PYTHON"] = _FORKS[0].python
-    with environment(wanted):
+        variables["PYSPARK_PYTHON"] = _FORKS[0].python
+    with environment(variables):
         if not (claims(PORT_CLAIM) and _port_is_free(DEFAULT_PORT)):
             # An embedded server has the fixed port 15002. Only the switch for tests selects a free port.
             # It is needed if 15002 is in use, or if another process is about to use it.
@@ -275,8 +275,8 @@ def _server_environment(memory: str, master: str) -> Iterator[None]:
         yield
 
 
-def claims(place: Path) -> bool:
-    """Return whether this process owns the lock file ``place``.
+def claims(lock_path: Path) -> bool:
+    """Return whether this process owns the lock file ``lock_path``.
 
     The first successful call locks the file until the process ends. A JVM listens seconds after its port was found free.
     Without the lock, one of two servers that start together would fail.
@@ -285,12 +285,12 @@ def claims(place: Path) -> bool:
     >>> claims(Path(tempfile.mkdtemp(), "claim"))
     True
     """
-    if place not in _CLAIMED:
+    if lock_path not in _CLAIMED:
         try:
             import fcntl  # noqa: PLC0415  # missing on Windows
 
             # Others can write into the directory of temporary files: their link is not followed.
-            file = os.open(place, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+            file = os.open(lock_path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         except (ImportError, OSError):
             return False
         try:
@@ -298,7 +298,7 @@ def claims(place: Path) -> bool:
         except OSError:
             os.close(file)
             return False
-        _CLAIMED[place] = file
+        _CLAIMED[lock_path] = file
     return True
 
 

@@ -77,7 +77,7 @@ def stage_changes(spark: Any, frame: Any, target: Target, request: WriteRequest,
     ``frame`` was read from the target's snapshot. ``values`` are new values by column. None: delete the rows.
     """
     schema, frame = target.schema, frame.alias(TARGET)  # bound expressions and texts name its columns by this side
-    kept = set(schema.names) - set(values or ()) if values is not None else {*schema.primary_keys, *schema.core.sequence_field}
+    stored_columns = set(schema.names) - set(values or ()) if values is not None else {*schema.primary_keys, *schema.core.sequence_field}
     new = {name: value if is_spark_column(value) else _column(frame, schema, name, value) for name, value in (values or {}).items()}
     version = None if values is None else NewVersion.of(schema, new)
     if version is not None:
@@ -85,28 +85,28 @@ def stage_changes(spark: Any, frame: Any, target: Target, request: WriteRequest,
 
         frame, new = with_new_versions(frame, schema, version, new), {}
     rows = frame.withColumns({**new, ROW_KIND: functions_of(frame).lit("-D" if values is None else "+U")})
-    return stage_row_kinds(spark, rows, target, request, verb="deleted" if values is None else "updated", kept=kept)
+    return stage_row_kinds(spark, rows, target, request, verb="deleted" if values is None else "updated", stored_columns=stored_columns)
 
 
 def stage_row_kinds(
-    spark: Any, rows: Any, target: Target, request: WriteRequest, *, verb: str, kept: Collection[str], reads_all: bool = False
+    spark: Any, rows: Any, target: Target, request: WriteRequest, *, verb: str, stored_columns: Collection[str], reads_all: bool = False
 ) -> Staged:
     """Return the job that writes rows with row kinds.
 
-    ``rows`` is a DataFrame computed from the target's snapshot. Its columns in ``kept`` contain values of the table.
+    ``rows`` is a DataFrame computed from the target's snapshot. Its columns in ``stored_columns`` contain values of the table.
     Raises ``InvalidArgument`` if Spark would change such a column.
     """
     schema = target.schema
     fine = [
         name
         for name in schema.names
-        if name in kept and schema.column_types[name].kind in TIMESTAMPS and schema.field(name).type.precision > 6
+        if name in stored_columns and schema.column_types[name].kind in TIMESTAMPS and schema.field(name).type.precision > 6
     ]
     if fine or ROW_KIND in schema.names:
         reason = f"column '{fine[0]}' has nanoseconds, Spark cuts them off" if fine else f"it has a column '{ROW_KIND}'"
         raise InvalidArgument(f"rows of this table cannot be {verb} over Spark: {reason}; open it in process")
-    done = _stage_frame(spark, SparkRows(rows, arrow_for_spark(rows.schema)), target, request)
-    return Staged(done.frame, done.job.model_copy(update={"read": ReadState(target.key, reads_all)}))
+    staged = _stage_frame(spark, SparkRows(rows, arrow_for_spark(rows.schema)), target, request)
+    return Staged(staged.frame, staged.job.model_copy(update={"read": ReadState(target.key, reads_all)}))
 
 
 def _column(frame: Any, schema: TableSchema, name: str, value: Any) -> Any:
@@ -116,15 +116,15 @@ def _column(frame: Any, schema: TableSchema, name: str, value: Any) -> Any:
     """
     if is_bound(value):
         return functions_of(frame).expr(row_sql(value))
-    wanted = schema.field(name).type
-    if value is not None and wanted.is_nested:
-        example = "parse_json(functions.lit('{}'))" if wanted.kind is Kind.VARIANT else "array(...)"
-        raise InvalidArgument(f"column '{name}' is {wanted}; on Spark set it to a Column, such as functions.{example}")
-    scalar = python_scalar(name, value, wanted.arrow)
+    column_type = schema.field(name).type
+    if value is not None and column_type.is_nested:
+        example = "parse_json(functions.lit('{}'))" if column_type.kind is Kind.VARIANT else "array(...)"
+        raise InvalidArgument(f"column '{name}' is {column_type}; on Spark set it to a Column, such as functions.{example}")
+    scalar = python_scalar(name, value, column_type.arrow)
     functions = functions_of(frame)
-    if not scalar.is_valid or wanted.kind is Kind.TIME:
-        return functions.lit(scalar.as_py()).cast(spark_type(wanted))
-    return functions.expr(scalar_sql(scalar, wanted.column_type))
+    if not scalar.is_valid or column_type.kind is Kind.TIME:
+        return functions.lit(scalar.as_py()).cast(spark_type(column_type))
+    return functions.expr(scalar_sql(scalar, column_type.column_type))
 
 
 def stage_tasks(spark: Any, tasks: Sequence[Task], operation: TaskOperation[Any], job: wire_jobs.TasksJob) -> Staged:
@@ -143,17 +143,17 @@ def stage_tasks(spark: Any, tasks: Sequence[Task], operation: TaskOperation[Any]
 def _stage_frame(spark: Any, rows: SparkRows, target: Target, request: WriteRequest) -> Staged:
     schema = target.schema
     extra = [ROW_KIND] if request.row_kinds else []
-    given = [field for field in rows.schema if field.name not in extra]
-    conform(pa.schema(given).empty_table(), schema, [] if request.row_kinds else None, fills_null=request.fills_null)
+    row_fields = [field for field in rows.schema if field.name not in extra]
+    conform(pa.schema(row_fields).empty_table(), schema, [] if request.row_kinds else None, fills_null=request.fills_null)
     refuse_case_twins(spark, rows.schema.names, "rows")
-    wanted = [quote_name(name) for name in [*schema.names, *extra] if name in rows.schema.names]
-    frame = rows.frame.select(*wanted)
+    column_sql = [quote_name(name) for name in [*schema.names, *extra] if name in rows.schema.names]
+    frame = rows.frame.select(*column_sql)
     has_buckets = schema.bucket_mode is not BucketMode.BUCKET_UNAWARE
     owned = Ownership(spark, rows, target, request).of(frame) if has_buckets else None
     if owned is None:
         return Staged(frame, wire_jobs.RowsJob(request=request, owned=False))
     by_task = owned.frame if request.order_by is None else owned.frame.sortWithinPartitions(quote_name(request.order_by))
-    return Staged(by_task.select(*wanted), owned.job)
+    return Staged(by_task.select(*column_sql), owned.job)
 
 
 def refuse_case_twins(spark: Any, names: Iterable[str], what: str) -> None:

@@ -64,11 +64,11 @@ def check_properties(options: Mapping[str, str], schema: TableSchema) -> None:
     """
     if not is_catalog_request(options):
         return
-    kept = {**schema.options, "primary-key": ",".join(schema.primary_keys), "partition": ",".join(schema.partition_keys)}
-    given = properties(options)
-    for key in sorted(set(given) & (KNOWN | AT_CREATION)):
-        wanted = ",".join(part.strip() for part in given[key].split(","))
-        if wanted != kept.get(key):
-            has = f"'{kept[key]}'" if kept.get(key) else "none"
+    stored_properties = {**schema.options, "primary-key": ",".join(schema.primary_keys), "partition": ",".join(schema.partition_keys)}
+    set_properties = properties(options)
+    for key in sorted(set(set_properties) & (KNOWN | AT_CREATION)):
+        set_value = ",".join(part.strip() for part in set_properties[key].split(","))
+        if set_value != stored_properties.get(key):
+            has = f"'{stored_properties[key]}'" if stored_properties.get(key) else "none"
             how = "it was fixed by Table.create" if key in AT_CREATION else "Table.alter_options changes it"
-            raise UnsupportedOption(key, f"CREATE TABLE cannot set '{wanted}' on a Paimon table that exists and has {has}; {how}")
+            raise UnsupportedOption(key, f"CREATE TABLE cannot set '{set_value}' on a Paimon table that exists and has {has}; {how}")

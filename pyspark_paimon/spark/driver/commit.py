@@ -51,8 +51,8 @@ def commit_rows(
     request = job.request
     commit = FileStoreCommit(store, request.commit_id, resequence=resequence(store, request.commit_id))
 
-    def publish(made: Sequence[CommitMessage]) -> CommitResult:
-        return publish_rows(commit, request, made, rows, kinds, read=job.read)
+    def publish(round_messages: Sequence[CommitMessage]) -> CommitResult:
+        return publish_rows(commit, request, round_messages, rows, kinds, read=job.read)
 
     crosses = store.schema.bucket_mode is BucketMode.KEY_DYNAMIC
     assigns = crosses or (store.schema.bucket_mode is BucketMode.HASH_DYNAMIC and not job.owned)
@@ -64,7 +64,7 @@ def commit_rows(
         overwrite=request.mode == "overwrite",
         replaces=replaced_partitions(request, store.schema),
     )
-    done = RowTransaction(
+    committed = RowTransaction(
         commit,
         request.compactor,
         request.identifier,
@@ -78,9 +78,9 @@ def commit_rows(
         lost=messages if unassigned else None,
         evaluations=EVALUATIONS if assigns and job.read is None else 1,  # with ``read``, a conflict requires another read
     )
-    if done.rounds and asked_for:
-        _keep(store, request.identity, done.result, commit.retries)
-    return done.rounds > 0
+    if committed.rounds and asked_for:
+        _keep(store, request.identity, committed.result, commit.retries)
+    return committed.rounds > 0
 
 
 def commit_tasks(store: FileStore, job: TasksJob, operation: TaskOperation[Any], work: TaskWork) -> None:
@@ -103,7 +103,7 @@ def _keep(store: FileStore, identity: str, result: CommitResult, retries: int, c
     if result.snapshot_id is not None or result.compact_snapshot_id is not None:
 
         def answer() -> str:
-            found = outcome_of(store, result)
-            return found.model_copy(update={"counts": {**found.counts, **(counts or {}), "retries": retries}}).model_dump_json()
+            outcome = outcome_of(store, result)
+            return outcome.model_copy(update={"counts": {**outcome.counts, **(counts or {}), "retries": retries}}).model_dump_json()
 
         answer_once(job_name(store, identity), answer)

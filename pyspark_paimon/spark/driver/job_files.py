@@ -46,9 +46,9 @@ def answer_once(command_id: str, work: Callable[[], str]) -> str:
     >>> answer_once(first, lambda: "done"), answer_once(first, lambda: "again"), stored_answer(first)
     ('done', 'done', 'done')
     """
-    found = stored_answer(command_id)
-    if found is not None:
-        return found
+    earlier_answer = stored_answer(command_id)
+    if earlier_answer is not None:
+        return earlier_answer
     answer = work()
     _sweep()
     LocalFileIO().create_exclusive(str(answer_file(command_id)), answer.encode())
@@ -189,9 +189,9 @@ def wait_for_end(name: str, look: Callable[[], T | None]) -> T | None:
     until = time.monotonic() + PATIENCE_SECONDS
     while True:
         under_way = is_running(name)  # before look(): a job that ends between both calls must not be missed
-        found = look()
-        if found is not None or not under_way or time.monotonic() > until:
-            return found
+        state = look()
+        if state is not None or not under_way or time.monotonic() > until:
+            return state
         _wait_for_change(name)
 
 

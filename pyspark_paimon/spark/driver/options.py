@@ -96,14 +96,16 @@ def stored_options(schema: StructType) -> dict[str, str] | None:
 
     None: the columns do not come from Spark's catalog.
     """
-    found = [json.loads(field.metadata[_METADATA]) for field in schema.fields if _METADATA in (field.metadata or {})]
-    return found[0] if found else None
+    all_options = [json.loads(field.metadata[_METADATA]) for field in schema.fields if _METADATA in (field.metadata or {})]
+    return all_options[0] if all_options else None
 
 
 def properties(options: Mapping[str, str]) -> dict[str, str]:
     """Return the TBLPROPERTIES of a CREATE TABLE."""
-    others = _READ | _SPARKS
-    return {key: value for key, value in options.items() if not (key in others or key.startswith(_OPTION) or _OPTION + key in options)}
+    reader_options = _READ | _SPARKS
+    return {
+        key: value for key, value in options.items() if not (key in reader_options or key.startswith(_OPTION) or _OPTION + key in options)
+    }
 
 
 def read_options(options: Mapping[str, str], schema: StructType | None = None) -> dict[str, str]:
@@ -120,16 +122,16 @@ def read_options(options: Mapping[str, str], schema: StructType | None = None) -
         if not has_stored_options(schema):
             raise InvalidArgument(_NO_PATH_KEPT)
         stored = next(json.loads(field.metadata[_METADATA]) for field in schema.fields if _METADATA in (field.metadata or {}))
-    given = {key: value for key, value in options.items() if key in _READ or _CATALOG not in options or _OPTION + key in options}
-    for key in [key for key in given if key.lower() in _ALSO]:
+    reader_options = {key: value for key, value in options.items() if key in _READ or _CATALOG not in options or _OPTION + key in options}
+    for key in [key for key in reader_options if key.lower() in _ALSO]:
         also = _ALSO[key.lower()]
-        if also in given:
+        if also in reader_options:
             raise InvalidArgument(f"give only one of {key}, {also}")
-        given[also] = given.pop(key)
-    check_settable(table_options(given))
-    if rights := RIGHTS.intersection(given):
+        reader_options[also] = reader_options.pop(key)
+    check_settable(table_options(reader_options))
+    if rights := RIGHTS.intersection(reader_options):
         raise UnsupportedOption(min(rights), "is an option of the whole table, not of one read")
-    return stored | given
+    return stored | reader_options
 
 
 def table_options(options: Mapping[str, str]) -> dict[str, str]:
@@ -162,10 +164,10 @@ def travel(options: Mapping[str, str]) -> TravelRequest:
     >>> travel({"scan.version": "v1"}).version, travel({"scan.timestamp": "1970-01-01 00:00:01+00:00"}).timestamp_millis
     ('v1', 1000)
     """
-    given = [key for key in _TRAVEL if key in options]
-    if len(given) > 1:
+    places = [key for key in _TRAVEL if key in options]
+    if len(places) > 1:
         raise InvalidArgument(f"give only one of {', '.join(_TRAVEL)}")
-    return TravelRequest.model_validate({_TRAVEL[key]: value_of_place(key, options[key]) for key in given})
+    return TravelRequest.model_validate({_TRAVEL[key]: value_of_place(key, options[key]) for key in places})
 
 
 def between(options: Mapping[str, str]) -> tuple[tuple[Point, Point], IncrementalModeName | None] | None:
@@ -180,7 +182,7 @@ def between(options: Mapping[str, str]) -> tuple[tuple[Point, Point], Incrementa
     mode = options.get(_BETWEEN_MODE, "auto").strip().lower()
     if mode not in {"auto", *MODES}:
         raise InvalidArgument(f"{_BETWEEN_MODE} must be one of auto, {', '.join(MODES)}, not '{mode}'")
-    chosen = next((known for known in MODES if known == mode), None)
+    named_mode = next((mode_name for mode_name in MODES if mode_name == mode), None)
     if _BETWEEN not in options:
         return None
     names = [name.strip() for name in options[_BETWEEN].split(",")]
@@ -189,7 +191,7 @@ def between(options: Mapping[str, str]) -> tuple[tuple[Point, Point], Incrementa
     if any(option in options for option in _TRAVEL):
         raise InvalidArgument(f"{_BETWEEN} cannot be combined with {', '.join(_TRAVEL)}")
     start, end = (int(name) if name.isdecimal() else name for name in names)
-    return (start, end), chosen
+    return (start, end), named_mode
 
 
 def key_columns(options: Mapping[str, str], key: str) -> tuple[str, ...]:
@@ -229,8 +231,8 @@ def flag(options: Mapping[str, str], key: str) -> bool:
 
 def own_options(options: Mapping[str, str]) -> dict[str, str]:
     """Return the options of a write that are table options, unchecked."""
-    others = _WRITE | {PRIMARY_KEY, PARTITION}
-    return {key: value for key, value in options.items() if not (key in others or key.startswith(COMMIT_PROPERTY))}
+    writer_options = _WRITE | {PRIMARY_KEY, PARTITION}
+    return {key: value for key, value in options.items() if not (key in writer_options or key.startswith(COMMIT_PROPERTY))}
 
 
 def write_options(options: Mapping[str, str]) -> dict[str, str]:
@@ -245,11 +247,11 @@ def write_options(options: Mapping[str, str]) -> dict[str, str]:
     for key in sorted(_READ - _WRITE):
         if key in options:
             raise UnsupportedOption(key, "is an option of reads: remove it from the write")
-    given = own_options(options)
+    call_options = own_options(options)
     if MERGE_SCHEMA in options:
-        given["write.merge-schema"] = str(flag(options, MERGE_SCHEMA)).lower()
-    check_call(given)
-    return given
+        call_options["write.merge-schema"] = str(flag(options, MERGE_SCHEMA)).lower()
+    check_call(call_options)
+    return call_options
 
 
 def missing_columns(options: Mapping[str, str]) -> Literal["refuse", "null"]:
@@ -274,5 +276,5 @@ def properties_of_commit(options: Mapping[str, str]) -> dict[str, str]:
     >>> properties_of_commit({"path": "/t", "commit.property.ticket": "DATA-7"})
     {'ticket': 'DATA-7'}
     """
-    found = {key.removeprefix(COMMIT_PROPERTY): value for key, value in options.items() if key.startswith(COMMIT_PROPERTY)}
-    return check_properties(found)
+    commit_values = {key.removeprefix(COMMIT_PROPERTY): value for key, value in options.items() if key.startswith(COMMIT_PROPERTY)}
+    return check_properties(commit_values)

@@ -53,37 +53,37 @@ def outcome(store: FileStore, commit_id: str) -> str | None:
     If the commit hook stopped after the commit, its compaction is finished first.
     """
     name = job_name(store, commit_id)
-    found = wait_for_end(name, lambda: _outcome(store, commit_id))
-    if found is not None and stored_answer(name) is None and not is_running(name):
+    outcome_text = wait_for_end(name, lambda: _outcome(store, commit_id))
+    if outcome_text is not None and stored_answer(name) is None and not is_running(name):
         from lsm.commit.post_commit import finish_compaction  # noqa: PLC0415  # see test_imports
 
         user, _, batch = commit_id.partition("#")
-        answer = Outcome.model_validate_json(found)
+        answer = Outcome.model_validate_json(outcome_text)
         result = CommitResult(answer.snapshot_id, answer.compact_snapshot_id, replayed=True)
-        done = finish_compaction(store, f"{user}-compact" if batch else user, result, threads=compaction_threads())
-        return answer.model_copy(update={"compact_snapshot_id": done.compact_snapshot_id}).model_dump_json()
-    return found
+        finished = finish_compaction(store, f"{user}-compact" if batch else user, result, threads=compaction_threads())
+        return answer.model_copy(update={"compact_snapshot_id": finished.compact_snapshot_id}).model_dump_json()
+    return outcome_text
 
 
 def _outcome(store: FileStore, commit_id: str) -> str | None:
     user, _, batch = commit_id.partition("#")
-    kept = stored_answer(job_name(store, commit_id))
+    stored_text = stored_answer(job_name(store, commit_id))
     try:
         result = committed_before(store, user, int(batch) if batch else BATCH_IDENTIFIER)
     except CommitReplayed:
-        if kept is None:
+        if stored_text is None:
             raise
         result = None
-    if kept is not None and (result is not None or _has_expired(store, Outcome.model_validate_json(kept))):
-        return kept
+    if stored_text is not None and (result is not None or _has_expired(store, Outcome.model_validate_json(stored_text))):
+        return stored_text
     return None if result is None else outcome_of(store, result).model_dump_json()
 
 
-def _has_expired(store: FileStore, kept: Outcome) -> bool:
+def _has_expired(store: FileStore, stored_outcome: Outcome) -> bool:
     """Return whether the snapshots of the commit have expired."""
     # After a rollback, or in a new table at the same path, the ids are not below the earliest.
     earliest = store.snapshots.earliest_id()
-    return earliest is not None and max(kept.snapshot_id or 0, kept.compact_snapshot_id or 0) < earliest
+    return earliest is not None and max(stored_outcome.snapshot_id or 0, stored_outcome.compact_snapshot_id or 0) < earliest
 
 
 def outcome_of(store: FileStore, result: CommitResult) -> Outcome:

@@ -48,13 +48,13 @@ def scan_request(backend: LocalTable, options: Mapping[str, str], columns_wanted
 
 
 def _changes_request(
-    backend: LocalTable, options: Mapping[str, str], wanted: IncrementalRange, columns_wanted: tuple[str, ...] | None
+    backend: LocalTable, options: Mapping[str, str], snapshot_range: IncrementalRange, columns_wanted: tuple[str, ...] | None
 ) -> ScanRequest:
     table = backend.schema()
     tree = bind_filter(options.get(FILTER), table.column_types)
     names = change_columns(columns_wanted or columns(options), table)
-    request = ScanRequest(predicate=tree, columns=tuple(names), snapshot_id=wanted.end_id)
-    return request.model_copy(update={"schema_id": table.id, "incremental": wanted, "options": table_options(options)})
+    request = ScanRequest(predicate=tree, columns=tuple(names), snapshot_id=snapshot_range.end_id)
+    return request.model_copy(update={"schema_id": table.id, "incremental": snapshot_range, "options": table_options(options)})
 
 
 def scan_schema(options: MutableMapping[str, str]) -> StructType:
@@ -62,10 +62,10 @@ def scan_schema(options: MutableMapping[str, str]) -> StructType:
 
     Adds the option ``rpc.SCAN``, the parsed scan with a pinned snapshot, for the reader.
     """
-    given = dict(options) if rpc.SCAN in options else read_options(options)
-    backend = local_backend(table_path(given))
+    reader_options = dict(options) if rpc.SCAN in options else read_options(options)
+    backend = local_backend(table_path(reader_options))
     with explain_missing_table(options):
-        request = scan_request(backend, given)
+        request = scan_request(backend, reader_options)
     if request.excluded_files:
         check_excluded(backend.store(), request)
     options[rpc.SCAN] = request.model_dump_json()

@@ -26,7 +26,8 @@ from sparkexpr.values.plain_value import to_scalar
 def hash_schema(schema: TableSchema) -> st.StructType:
     """Return the Spark schema of ``HashReader``: partition values, hash, bucket."""
     parts = [
-        st.StructField(f"{rpc.PARTITION_COLUMN}{at}", spark_type(field)) for at, field in enumerate(schema.types_of(schema.partition_keys))
+        st.StructField(f"{rpc.PARTITION_COLUMN}{position}", spark_type(field))
+        for position, field in enumerate(schema.types_of(schema.partition_keys))
     ]
     numbers = [st.StructField(name, st.IntegerType(), nullable=False) for name in (rpc.HASH_COLUMN, rpc.BUCKET_COLUMN)]
     return st.StructType([*parts, *numbers])

@@ -125,7 +125,7 @@ class Footer:
 
     def __init__(self, metadata: Any) -> None:
         schema = metadata.schema
-        self._leaves = {leaf.path: leaf for leaf in (schema.column(at) for at in range(metadata.num_columns))}
+        self._leaves = {leaf.path: leaf for leaf in (schema.column(index) for index in range(metadata.num_columns))}
         tops = {path.partition(".")[0].lower() for path in self._leaves}
         self.is_unambiguous = len(tops) == len({path.partition(".")[0] for path in self._leaves})
         """Whether no two names differ only in case. Spark cannot distinguish such columns."""
@@ -183,8 +183,8 @@ def opens_in_spark(file_io: FileIO, path: str) -> bool:
     named = {name for name in os.environ.get(SPARK_STORES, "").replace(",", " ").split() if name}
     if named - set(_SCHEMES):
         raise InvalidArgument(f"{SPARK_STORES} in the server's environment is '{os.environ[SPARK_STORES]}': set it to 's3a' or unset it")
-    known = {scheme for name in named for scheme in _SCHEMES[name]}
-    return isinstance(file_io, ObjectStoreFileIO) and not file_io.options.values and scheme_of(path) in known
+    spark_schemes = {scheme for name in named for scheme in _SCHEMES[name]}
+    return isinstance(file_io, ObjectStoreFileIO) and not file_io.options.values and scheme_of(path) in spark_schemes
 
 
 _LEAST_SHARE = 0.5
@@ -222,10 +222,12 @@ def _readable_files(store: FileStore, request: ScanRequest, plan: ScanPlan) -> l
     reason = _reason_against(store, request)
     if reason:
         return reason
-    found = list(_candidates(store, plan))
-    if not found or len(found) > thresholds.native_files:
-        return f"{len(found)} files need no merge" if found else "no file can be read without a merge or deletion vector"
-    readable = [file for file in _check_files(store, request, found) if file is not None]
+    candidate_files = list(_candidates(store, plan))
+    if not candidate_files or len(candidate_files) > thresholds.native_files:
+        return (
+            f"{len(candidate_files)} files need no merge" if candidate_files else "no file can be read without a merge or deletion vector"
+        )
+    readable = [file for file in _check_files(store, request, candidate_files) if file is not None]
     if sum(file.size for file in readable) < _LEAST_SHARE * max(1, plan.file_size):
         return f"Spark can read {len(readable)} of {count_text(plan.file_count, 'file')}"
     return readable
@@ -292,20 +294,20 @@ def _check_files(store: FileStore, request: ScanRequest, files: Sequence[_Candid
     return map_in_threads(partial(_check, store, request.columns), files, _THREADS)
 
 
-def _check(store: FileStore, wanted: Sequence[str], candidate: _Candidate) -> _Native | None:
+def _check(store: FileStore, column_names: Sequence[str], candidate: _Candidate) -> _Native | None:
     """Return the file if Spark can read it by its footer.
 
     None: our own reader has to.
     """
     file = candidate.file
     mapping = _mapping(store, file.schema_id)
-    if any(_expression(mapping, name) is None for name in wanted):
+    if any(_expression(mapping, name) is None for name in column_names):
         return None
     expected = ExpectedFooter(file, store.schemas.get(file.schema_id), store.partition.names)
     try:
         with ParquetDataFile(store.file_io, candidate.path, expected) as data:
             footer = Footer(data.metadata)
-            sources = [source for name in wanted if (source := mapping.sources[name]) is not None]
+            sources = [source for name in column_names if (source := mapping.sources[name]) is not None]
             has_key = store.schema.kind.has_row_kinds
             if not sources or not footer.is_unambiguous or not all(map(footer.has, [*sources, *([KIND_FIELD] if has_key else [])])):
                 return None
@@ -362,11 +364,11 @@ def finds_by_index(predicate: Predicate, schema: TableSchema) -> bool:
     (True, False)
     """
     indexes = {(str(spec.column), spec.index_type) for spec in schema.file_index.specs}
-    found = {*schema.primary_keys, *(column for column, _ in indexes)}
+    indexed_columns = {*schema.primary_keys, *(column for column, _ in indexes)}
 
     def is_found(leaf: Leaf) -> bool:
         selects = isinstance(leaf, In | StartsWith) or (isinstance(leaf, Compare) and leaf.op is Op.EQ)
-        return (str(leaf.column), RANGE_BITMAP) in indexes or (str(leaf.column) in found and selects)
+        return (str(leaf.column), RANGE_BITMAP) in indexes or (str(leaf.column) in indexed_columns and selects)
 
     def is_searched(computed: ComputedPredicate) -> bool:
         required = required_texts(computed)
@@ -390,8 +392,8 @@ def filter_text(predicate: Predicate, columns: Mapping[str, str], types: Mapping
     """
     match predicate:
         case And(children):
-            known = [text for child in children if (text := filter_text(child, columns, types)) is not None]
-            return " AND ".join(f"({text})" for text in known) or None
+            child_texts = [text for child in children if (text := filter_text(child, columns, types)) is not None]
+            return " AND ".join(f"({text})" for text in child_texts) or None
         case Or(children) if children:
             texts = [filter_text(child, columns, types) for child in children]
             return None if None in texts else " OR ".join(f"({text})" for text in texts)
@@ -425,8 +427,8 @@ def _group(store: FileStore, request: ScanRequest, schema_id: int, paths: Sequen
     sought = None if request.predicate is None else filter_text(request.predicate, expressions, store.schema.column_types)
     kinds = f"{quote_name(KIND_FIELD.name)} IN (0, 2)" if has_retracts else None
     conditions = [text for text in (kinds, sought) if text is not None]
-    found = [source for name in request.columns if (source := mapping.sources[name]) is not None]
-    sources = [DataField(source.id, source.name, _nullable(source.type)) for source in found]
+    source_fields = [source for name in request.columns if (source := mapping.sources[name]) is not None]
+    sources = [DataField(source.id, source.name, _nullable(source.type)) for source in source_fields]
     return NativeGroup(
         files=tuple(paths),
         file_schema=spark_schema([*sources, *([KIND_FIELD] if has_retracts else [])]).json(),

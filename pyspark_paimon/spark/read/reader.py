@@ -76,7 +76,7 @@ class PaimonReader(ds.DataSourceReader):  # type: ignore[misc]  # as above
                 if self.given is not None:
                     refuse_task_settings(self.path, self.given)
                 use_task_cpus()
-                backend, request, wanted = (
+                backend, request, arrow_schema = (
                     local_backend(self.path),
                     ScanRequest.model_validate_json(self.request),
                     arrow_for_spark(self.schema),
@@ -84,21 +84,23 @@ class PaimonReader(ds.DataSourceReader):  # type: ignore[misc]  # as above
                 match self.form:
                     case "rows":
                         rows = chain.from_iterable(backend.read_split(request, split) for split in partition.splits)
-                        yield from join_small(cast_for_spark(batch, wanted) for batch in rows)
+                        yield from join_small(cast_for_spark(batch, arrow_schema) for batch in rows)
                     case "blobs":
                         rows = chain.from_iterable(backend.read_split(request, split) for split in partition.splits)
                         for batch in join_small(rows):
-                            yield pa.record_batch([pa.array([encode_rows(pa.Table.from_batches([batch]))], pa.binary())], schema=wanted)
+                            yield pa.record_batch(
+                                [pa.array([encode_rows(pa.Table.from_batches([batch]))], pa.binary())], schema=arrow_schema
+                            )
                     case "summaries":
                         for split in partition.splits:
-                            found = backend.aggregate_split(request, split)
-                            yield pa.record_batch([pa.array([summaries_to_json(found)])], schema=wanted)
+                            summaries = backend.aggregate_split(request, split)
+                            yield pa.record_batch([pa.array([summaries_to_json(summaries)])], schema=arrow_schema)
                     case _:
                         for split in partition.splits:
                             report = ReadReport()
                             for _ in backend.read_split(request, split, report):
                                 pass
-                            yield pa.record_batch([pa.array([report_to_json(report)])], schema=wanted)
+                            yield pa.record_batch([pa.array([report_to_json(report)])], schema=arrow_schema)
 
 
 def join_small(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -110,22 +112,22 @@ def join_small(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     >>> [batch.to_pydict() for batch in join_small(parts)]
     [{'id': [1, 2]}, {'key': [3]}]
     """
-    held, rows, size = list[pa.RecordBatch](), 0, 0
+    pending, rows, size = list[pa.RecordBatch](), 0, 0
     for batch in batches:
         is_full = rows + batch.num_rows > thresholds.block_rows or size + batch.nbytes > thresholds.block_bytes
-        if held and (is_full or not batch.num_columns or batch.schema != held[0].schema):
-            yield _joined(held)
-            held, rows, size = [], 0, 0
-        held.append(batch)
+        if pending and (is_full or not batch.num_columns or batch.schema != pending[0].schema):
+            yield _joined(pending)
+            pending, rows, size = [], 0, 0
+        pending.append(batch)
         rows, size = rows + batch.num_rows, size + batch.nbytes
-    if held:
-        yield _joined(held)
+    if pending:
+        yield _joined(pending)
 
 
 def _joined(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
     if len(batches) == 1 or not any(batch.num_rows for batch in batches):
         return batches[0]
-    columns = [pa.chunked_array([batch.column(at) for batch in batches]).unify_dictionaries() for at in range(batches[0].num_columns)]
+    columns = [pa.chunked_array([batch.column(index) for batch in batches]).unify_dictionaries() for index in range(batches[0].num_columns)]
     return pa.Table.from_arrays(columns, schema=batches[0].schema).combine_chunks().to_batches()[0]
 
 
@@ -142,9 +144,9 @@ def reader_for(options: Mapping[str, str], schema: StructType) -> ds.DataSourceR
             from pyspark_paimon.spark.read.hash_index_reader import HashReader  # noqa: PLC0415  # see test_imports
 
             return HashReader(table_path(options), parse_hash_scan(options[HASHES]).snapshot_id, schema)
-        given = {SCAN: options[SCAN], "path": table_path(options)} if SCAN in options else read_options(options, schema)
-        path = table_path(given)
+        scan_options = {SCAN: options[SCAN], "path": table_path(options)} if SCAN in options else read_options(options, schema)
+        path = table_path(scan_options)
         form = form_of(options)
         with explain_stale_columns(schema):
-            request = scan_request(local_backend(path), given, tuple(schema.names) if form == "rows" else None)
-        return PaimonReader(path, request.model_dump_json(), schema, form, None if FORM in options else {**given, **options})
+            request = scan_request(local_backend(path), scan_options, tuple(schema.names) if form == "rows" else None)
+        return PaimonReader(path, request.model_dump_json(), schema, form, None if FORM in options else {**scan_options, **options})

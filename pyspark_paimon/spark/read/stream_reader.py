@@ -88,10 +88,10 @@ class PaimonStreamReader(ds.DataSourceStreamReader, limits.SupportsTriggerAvaila
         with attach_error_notes():
             refuse_task_settings(self.stream.path, self.stream.request.options)
             use_task_cpus()
-            wanted = arrow_for_spark(self.schema)
+            arrow_schema = arrow_for_spark(self.schema)
             for split in partition.splits if isinstance(partition, SplitPartition) else ():
                 for batch in self.stream.rows(split):
-                    yield cast_for_spark(batch, wanted)
+                    yield cast_for_spark(batch, arrow_schema)
 
     def commit(self, end: dict[str, Any]) -> None:
         """Record that the query has processed everything before ``end``."""
@@ -139,25 +139,27 @@ class RefusedStreamReader(ds.DataSourceStreamReader):  # type: ignore[misc]  # S
 
 def stream_schema(options: Mapping[str, str]) -> StructType:
     """Return the Spark schema of a stream."""
-    given = read_options(without_stream(options))
-    table = open_backend(table_path(given)).schema()
-    names = stream_columns(table, columns(given), StreamOptions.of(options, table.options))
+    reader_options = read_options(without_stream(options))
+    table = open_backend(table_path(reader_options)).schema()
+    names = stream_columns(table, columns(reader_options), StreamOptions.of(options, table.options))
     return spark_schema(scan_fields(table, names))
 
 
 def stream_reader(options: Mapping[str, str], schema: StructType) -> PaimonStreamReader | RefusedStreamReader:
     """Return the reader of a stream with the columns of ``schema``."""
     with attach_error_notes():
-        own = {key: value for key, value in options.items() if key != SCAN}  # schema() may have pinned a batch scan
-        given = read_options(without_stream(own), schema)
-        path = table_path(given)
+        stream_settings = {key: value for key, value in options.items() if key != SCAN}  # schema() may have pinned a batch scan
+        reader_options = read_options(without_stream(stream_settings), schema)
+        path = table_path(reader_options)
         if is_catalog_location(path):
             return RefusedStreamReader(f"{path}: {NO_CATALOG_STREAMS}")
         table = open_backend(path).schema()
-        stream_options = StreamOptions.of(own, table.options).model_copy(update={"kinds": False})  # the schema already has the column
-        every = COLUMNS not in given and set(schema.names) >= set(table.names)
-        predicate = bind_filter(given.get(FILTER), table.column_types)
-        stream = TableStream.of(path, stream_options, predicate, tuple(schema.names), table_options(given))
+        stream_options = StreamOptions.of(stream_settings, table.options).model_copy(
+            update={"kinds": False}
+        )  # the schema already has the column
+        every = COLUMNS not in reader_options and set(schema.names) >= set(table.names)
+        predicate = bind_filter(reader_options.get(FILTER), table.column_types)
+        stream = TableStream.of(path, stream_options, predicate, tuple(schema.names), table_options(reader_options))
         expected = {field.name: field.dataType for field in spark_schema(scan_fields(table, stream.request.columns)).fields}
         for field in schema.fields:
             if field.dataType != expected[field.name]:

@@ -45,13 +45,13 @@ def blob_frame(reader: pa.RecordBatchReader, schema: TableSchema, cores: int, *,
         SchemaMismatch, NullInKey: The rows do not fit ``schema``.
     """
     # The size is known only at the end. Until then, rows are divided into the largest possible number of shares.
-    most = task_count(sys.maxsize, cores)
+    max_tasks = task_count(sys.maxsize, cores)
     shares: list[int] = []
     blobs: list[bytes] = []
-    sizes = [0] * most
+    sizes = [0] * max_tasks
     for number, chunk in enumerate(_chunks(reader)):
         rows, codes = _conform_chunk(chunk, schema, kinds=kinds, fills_null=fills_null)
-        for share, positions in _shares(rows, schema, most, number):
+        for share, positions in _shares(rows, schema, max_tasks, number):
             part = codes if positions is None else codes.take(positions)
             sizes[share] += part.nbytes
             step = max(1, min(thresholds.wire_blob_rows, thresholds.wire_blob_bytes * part.num_rows // max(1, part.nbytes)))

@@ -125,21 +125,23 @@ def typed_error(text: str) -> PaimonError | None:
     >>> typed_error("Traceback...\n" + describe_error(paimon_base.errors.UnknownColumn("citi", ("id", "city"))))
     UnknownColumn('citi', ('id', 'city'))
     """
-    found = _NOTE.search(text)
-    if found is None:
+    match = _NOTE.search(text)
+    if match is None:
         return None
     try:
-        note: dict[str, Any] = json.loads(found.group(1))
+        note: dict[str, Any] = json.loads(match.group(1))
     except ValueError:
         return None
     name = str(note.get("class"))
-    known = getattr(errors, name, None) or getattr(paimon_base.errors, name, None) or globals().get(name) or getattr(catalogs, name, None)
+    error_class = (
+        getattr(errors, name, None) or getattr(paimon_base.errors, name, None) or globals().get(name) or getattr(catalogs, name, None)
+    )
     arguments = [tuple(argument) if isinstance(argument, list) else argument for argument in note.get("args", ())]
     unknown = RemoteError(f"{name}: {note.get('text') or ' '.join(map(str, arguments))}")
-    if not (isinstance(known, type) and issubclass(known, PaimonError)):
+    if not (isinstance(error_class, type) and issubclass(error_class, PaimonError)):
         return unknown
     try:
-        return known(*arguments)
+        return error_class(*arguments)
     except TypeError:
         return unknown
 

@@ -135,8 +135,8 @@ def native_frame(spark: Any, plan: NativePlan, rest: Any) -> Any:
     """
     # Even an empty rest is part of the frame. Spark asks it for its schema after listing the files; then the server checks that
     # all files still exist.
-    others = rest if plan.has_rest else rest.where("FALSE")
-    return reduce(lambda frames, frame: frames.union(frame), [*(_read(spark, plan, group) for group in plan.groups), others])
+    merged_rows = rest if plan.has_rest else rest.where("FALSE")
+    return reduce(lambda frames, frame: frames.union(frame), [*(_read(spark, plan, group) for group in plan.groups), merged_rows])
 
 
 def _read(spark: Any, plan: NativePlan, group: NativeGroup) -> Any:
@@ -144,8 +144,8 @@ def _read(spark: Any, plan: NativePlan, group: NativeGroup) -> Any:
 
     schema = StructType.fromJson(json.loads(group.file_schema))
     files = spark.read.schema(schema).options(**_READ).parquet(*map(_uri, group.files))
-    kept = files if group.condition is None else files.where(group.condition)
-    rows = kept.selectExpr(*group.columns).selectExpr(*(f"{column.text} AS {quote_name(column.name)}" for column in plan.columns))
+    filtered = files if group.condition is None else files.where(group.condition)
+    rows = filtered.selectExpr(*group.columns).selectExpr(*(f"{column.text} AS {quote_name(column.name)}" for column in plan.columns))
     for column in plan.columns:
         rows = rows if column.comment is None else rows.withMetadata(column.name, {"comment": column.comment})
     return rows

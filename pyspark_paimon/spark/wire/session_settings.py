@@ -32,13 +32,13 @@ def paimon_settings(conf: Mapping[str, str], path: str) -> dict[str, str]:
     >>> paimon_settings(conf, "/wh/db.db/t")
     {'file.block-size': '1 mb', 'bucket': '2'}
     """
-    found = list(_settings(conf, path))
-    return {option: value for own in (False, True) for option, value, of_table in found if of_table is own}
+    settings = list(_settings(conf, path))
+    return {option: value for table_first in (False, True) for option, value, of_table in settings if of_table is table_first}
 
 
 def _settings(conf: Mapping[str, str], path: str) -> Iterator[tuple[str, str, bool]]:
-    place = PurePosixPath(split_branch(path.partition("$")[0])[0])
-    names = ({place.parent.name.removesuffix(".db"), "*"}, {place.name, "*"})
+    table_path = PurePosixPath(split_branch(path.partition("$")[0])[0])
+    names = ({table_path.parent.name.removesuffix(".db"), "*"}, {table_path.name, "*"})
     for key, value in sorted(conf.items()):
         if not key.startswith(SETTINGS_PREFIX):
             continue
@@ -76,8 +76,8 @@ def settings_of(spark: Any, path: str) -> dict[str, str]:
 
 def _conf_of(spark: Any) -> Mapping[str, str]:
     with raise_typed_errors():
-        found: Mapping[str, str] = getattr(getattr(spark, "conf", None), "getAll", {})
-    return found
+        settings: Mapping[str, str] = getattr(getattr(spark, "conf", None), "getAll", {})
+    return settings
 
 
 def has_settings(spark: Any) -> bool:
@@ -116,9 +116,9 @@ def overwrites_partitions() -> bool:
     return task_settings().get(OVERWRITE_MODE, "static").lower() == "dynamic"
 
 
-def refuse_task_settings(path: str, given: Mapping[str, str]) -> None:
-    """Raise ``UnsupportedOption`` if ``given`` lacks a session's setting for the table."""
-    lowered = {key.lower(): value for key, value in given.items()}
+def refuse_task_settings(path: str, conf: Mapping[str, str]) -> None:
+    """Raise ``UnsupportedOption`` if ``conf`` lacks a session's setting for the table."""
+    lowered = {key.lower(): value for key, value in conf.items()}
     for option, value in paimon_settings(task_settings(), path).items():
         if lowered.get(option.lower()) != value:
             reason = f"a plain read or write does not see it: give it as .option('{option}', '{value}'), use Table or pyspark_paimon.sql, or RESET it"

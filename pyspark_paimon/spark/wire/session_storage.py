@@ -63,14 +63,14 @@ def send_storage_options(spark: Any, storage_options: Mapping[str, Any], path: s
     options = StorageOptions.of(storage_options)
     if path and scheme_of(path) in {None, "file"}:
         return
-    place = split_branch(object_place(path).uri)[0] if path else ""
+    location = split_branch(object_place(path).uri)[0] if path else ""
     refuse_server_credentials(options)
     if not is_connect(spark):
         raise InvalidArgument(
             "storage_options need a Spark Connect session; for a classic session set the environment of its processes "
             "(AWS_*, AZURE_*, GOOGLE_*)"
         )
-    _send(spark, _STORES, place, options.values)
+    _send(spark, _STORES, location, options.values)
 
 
 def send_catalog(spark: Any, key: str, options: Mapping[str, str]) -> None:
@@ -120,8 +120,8 @@ def received_catalog(key: str) -> Mapping[str, str] | None:
 
     Raises ``UnsupportedOption`` if the server refuses options of clients.
     """
-    found = (options for known, options in map(_read, reversed(_received(_CATALOGS))) if known == key)
-    return next(found, None)
+    matching_options = (options for catalog_key, options in map(_read, reversed(_received(_CATALOGS))) if catalog_key == key)
+    return next(matching_options, None)
 
 
 def _received(prefix: str) -> list[str]:
@@ -155,10 +155,10 @@ def _read_stores(file: str) -> tuple[str, StorageOptions]:
     from manifest.storage.schemes import StoreFamily  # noqa: PLC0415  # as above
     from manifest.storage.storage_options import StorageOptions  # noqa: PLC0415  # as above
 
-    place, values = _read(file)
+    location, values = _read(file)
     options = StorageOptions(tuple((None if family is None else StoreFamily(family), name, value) for family, name, value in values))
     refuse_server_credentials(options)
-    return place, options
+    return location, options
 
 
 set_session_sources(received_options, received_catalog)

@@ -105,10 +105,10 @@ def create_if_named(path: str, options: Mapping[str, str], schema: StructType) -
         with suppress(TableExists):  # another writer was first: its keys are checked below
             backend.run(CreateTable(table_schema=built))
     stored = backend.schema()
-    for name, found in ((PRIMARY_KEY, stored.primary_keys), (PARTITION, stored.partition_keys)):
-        if name in keys and sorted(keys[name]) != sorted(found):
+    for name, stored_keys in ((PRIMARY_KEY, stored.primary_keys), (PARTITION, stored.partition_keys)):
+        if name in keys and sorted(keys[name]) != sorted(stored_keys):
             raise InvalidArgument(
-                f"{path}: the table exists with {name} '{','.join(found)}', not '{options[name]}'; leave out the option '{name}'"
+                f"{path}: the table exists with {name} '{','.join(stored_keys)}', not '{options[name]}'; leave out the option '{name}'"
             )
     return {key: value for key, value in options.items() if key not in keys and stored.options.get(key) != value}
 
