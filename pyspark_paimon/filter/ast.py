@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from fileindex.predicate.tree import ColumnRef, Op
 from paimon_base.errors import InvalidFilter
+from paimon_base.texts import count_text
 from sparkexpr.expression.types import BIGINT_TYPE, BOOLEAN_TYPE, DATE_TYPE, DOUBLE_TYPE, INT_TYPE, TEXT_TYPE
 from sparkexpr.values.column_type import ColumnType
 from sparkexpr.values.time_zone import instant_of, wall_of
@@ -293,7 +294,7 @@ def computation(name: str, arguments: tuple[Term, ...]) -> Term:
 def _exactly(name: str, arguments: tuple[Term, ...]) -> tuple[Term, ...]:
     arity = _ARITY.get(name, 2)
     if len(arguments) != arity:
-        raise InvalidFilter(f"'{name}' takes {arity} arguments, not {len(arguments)}")
+        raise InvalidFilter(f"'{name}' takes {count_text(arity, 'argument')}, not {len(arguments)}")
     return arguments
 
 

@@ -241,7 +241,7 @@ def _function(name: str, arguments: tuple[Term, ...], options: dict[str, Any]) -
             return Computation("=", (*arguments, GivenValue(math.nan)))
         case name if name in _FUNCTIONS:
             return Computation(_FUNCTIONS[name], arguments)
-    raise InvalidFilter(f"'{name}' is not supported in filters")
+    raise InvalidFilter(f"the function '{name}' is not supported in filters; filter the result")
 
 
 def _column_type(kind: pa.DataType) -> ColumnType:
@@ -249,7 +249,9 @@ def _column_type(kind: pa.DataType) -> ColumnType:
     if matching_type is None and pa.types.is_decimal128(kind):
         matching_type = ColumnType(Kind.DECIMAL, precision=kind.precision, scale=kind.scale)
     if matching_type is None:
-        raise InvalidFilter(f"a cast to {kind} is not supported in filters")
+        raise InvalidFilter(
+            f"a cast to {kind} is not supported in filters; cast to a BOOLEAN, number, text, DATE or TIMESTAMP type, or filter the result"
+        )
     return matching_type
 
 

@@ -47,7 +47,10 @@ def bind_value(value: Any, sides: Sides) -> Expression:
 
 
 def bind_condition(condition: Any, sides: Sides) -> Expression:
-    """Bind a condition as ``bind_value`` binds a value."""
+    """Bind a BOOLEAN expression on the columns of both sides.
+
+    Raises the errors of ``bind_value``.
+    """
     return _as_condition(bind_value(condition, sides))
 
 

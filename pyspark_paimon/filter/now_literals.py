@@ -52,7 +52,8 @@ def now_literal(node: exp.Expression) -> Literal:
 
 
 def _now() -> datetime:
-    """Return the current time in milliseconds, so that columns of precision 3 take it, too."""
+    """Return the current time in milliseconds."""
+    # Columns of precision 3 take no microseconds.
     return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=time.time_ns() // 10**6)
 
 

@@ -39,9 +39,9 @@ def without_files(store: FileStore, plan: ScanPlan, excluded_files: Sequence[str
 def check_excluded(store: FileStore, request: ScanRequest) -> None:
     """Check that the files that Spark reads exist.
 
-    Spark calls this after it has listed the files. Without the check, Spark would silently skip a file deleted just before the listing.
-    Raises ``SnapshotExpired`` or ``CorruptFile``.
+    Spark calls this after it has listed the files. Raises ``SnapshotExpired`` or ``CorruptFile``.
     """
+    # Spark silently skips a file that was deleted just before the listing: rows would be missing.
     for path in request.excluded_files:
         if not store.file_io.exists(path):
             request.find_snapshot(store.snapshots)

@@ -336,10 +336,8 @@ class KeyedMerge(MergeChange):
         )
 
     def _refuse_existing_keys(self, inserts: Sequence[WrittenRows], snapshot_id: int | None) -> None:
-        """Raise ``InvalidArgument`` if an insert's key exists.
-
-        The insert would replace a row that does not match.
-        """
+        """Raise ``InvalidArgument`` if an insert's key exists."""
+        # An upsert of the key would silently replace a row that the condition did not match.
         for rows, _ in inserts:
             keys = KeySet(rows.select(list(self.store.schema.primary_keys)).combine_chunks())
             for batch in self._read(any_of_keys(keys, self.store.schema), snapshot_id, keys):

@@ -258,8 +258,7 @@ class FilesProgress(ProgressListener):
 class FlushProgress(ProgressListener):
     """Progress of writing buffered rows to files.
 
-    Reports from ``begin`` on, when the number of rows is known.
-    Fewer rows may be written, because newer versions of a key replace older ones.
+    Reports from ``begin`` on, when the number of rows is known. Rows of replaced versions are not written.
     Bytes are those that compactions inside the write process.
     """
 

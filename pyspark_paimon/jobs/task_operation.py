@@ -159,6 +159,7 @@ class _Attempt:
     def evaluate(self, current: Round[CommitMessage]) -> None:
         """Plan the tasks on the newest snapshot and do them."""
         if current.number > 1:
+            # A part may be committed already: another round needs a commit id of its own.
             self._operation = self._requested.round(current.number)
             self._commit = file_store_commit.FileStoreCommit(self.store, self._operation.commit_id, fresh=True)
         plan = self._operation.plan(self.store)

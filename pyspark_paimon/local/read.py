@@ -124,12 +124,12 @@ def summarise(store: FileStore, request: ScanRequest, plan: ScanPlan, threads: i
     """Aggregate the rows of a plan by partition.
 
     Opens data files only where metadata and indexes are not enough.
-    Queries indexes sequentially: threads would wait for the interpreter lock.
     """
     question = aggregation(store, request)
     report = ReadReport()
     summary_by_partition: dict[bytes, RowSummary] = {}
     unread: list[tuple[bytes, aggregates.Unread]] = []
+    # Without threads: index queries hold the interpreter lock most of the time.
     for split in plan.splits:
         metadata_summary, parts = question.known(split, report)
         _add(summary_by_partition, split.partition, metadata_summary)

@@ -98,10 +98,11 @@ def schema_changes(schema: TableSchema, rows: pa.Schema, options: CoreOptions) -
 def check_types(store: FileStore, changes: Sequence[SchemaChange]) -> None:
     """Raise ``InvalidSchema`` for a new type that may change stored values.
 
-    Files keep the types of their schemas, so a type is compared with all that its column has had. A table without snapshot has no values.
+    A table without snapshot has no values.
     """
     if store.snapshots.latest_id() is None:
         return
+    # Files keep the types of their schemas: compare with every type that the column has had.
     versions = (store.schemas.get(schema_id) for schema_id in sorted(store.schemas.ids(), reverse=True))
     lossy = lossy_change(store.schema, changes, versions)
     if lossy is None:
@@ -114,7 +115,7 @@ def check_types(store: FileStore, changes: Sequence[SchemaChange]) -> None:
     )
     raise InvalidSchema(
         f"{store.root}: column '{name}': {new} does not keep every value of {old}: numbers wrap around or lose digits, texts are "
-        f"cut, and a text that is no {new} makes reads fail. Nothing was changed. {way}"
+        f"cut, and a text that is not a valid {new} makes reads fail. Nothing was changed. {way}"
     )
 
 

@@ -25,7 +25,9 @@ class ResetConsumer(Operation[TableChangeResult]):
             if not store.snapshots.delete_consumer(self.name):
                 raise InvalidArgument(f"{store.root}: there is no consumer '{self.name}'")
         elif self.following < 1:
-            raise InvalidArgument(f"a consumer reads a snapshot next, and {self.following} is none")
+            raise InvalidArgument(
+                f"{store.root}: consumer '{self.name}' needs the id of its next snapshot, at least 1, not {self.following}"
+            )
         else:
             store.snapshots.record_consumer(self.name, self.following)
         return TableChangeResult(snapshot_id=self.following)

@@ -70,7 +70,7 @@ class CopySchemas(Operation[SchemaJson]):
             raise UnsupportedTable(f"{store.root}: option '{option}' names a branch, which a copy does not have; write the rows instead")
         if store.options.data_evolution_enabled:
             raise UnsupportedTable(
-                f"{store.root}: option 'data-evolution.enabled': columns in newer files win by their sequence numbers, and those begin anew "
+                f"{store.root}: option 'data-evolution.enabled': columns in newer files win by their sequence numbers, and those start again "
                 "in a copy, so later changes would be lost; write the rows instead"
             )
         file_io, root = file_io_for(self.target, store.storage)

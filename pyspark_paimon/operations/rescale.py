@@ -63,7 +63,9 @@ class Rescale(Destruction):
     def _check(self, store: FileStore) -> None:
         """Raise ``UnsupportedTable`` or ``InvalidArgument`` where the change is not possible."""
         if store.schema.bucket_mode is not BucketMode.HASH_FIXED:
-            raise UnsupportedTable(f"{store.root}: option 'bucket' is {store.options.bucket}, so the table has no fixed number of buckets")
+            raise UnsupportedTable(
+                f"{store.root}: option 'bucket' is {store.options.bucket}, so the table has no fixed number of buckets to change"
+            )
         if self.buckets is None or self.buckets == store.options.bucket:
             return
         if not 1 <= self.buckets <= _MOST_BUCKETS:

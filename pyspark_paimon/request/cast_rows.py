@@ -149,7 +149,7 @@ def _is_castable_number(arrow_type: pa.DataType) -> bool:
 def _reason(column: DataField, value: object) -> str:
     if value is None:
         return f"column '{column.name}' has a null, but is {column.type}"
-    return f"column '{column.name}': {value!r:.60} is no {column.type.with_nullable(nullable=True)}"
+    return f"column '{column.name}': {value!r:.60} is not a valid {column.type.with_nullable(nullable=True)}"
 
 
 def _reasons(column: DataField, values: pa.Array, unfit: Mask, shown: int) -> pa.Array:
@@ -158,7 +158,7 @@ def _reasons(column: DataField, values: pa.Array, unfit: Mask, shown: int) -> pa
     The first ``shown`` values are part of their reasons. A text for each value takes Python.
     """
     value_type = column.type.with_nullable(nullable=True)
-    without_value = pc.if_else(values.is_null(), _reason(column, None), f"column '{column.name}': the value is no {value_type}")
+    without_value = pc.if_else(values.is_null(), _reason(column, None), f"column '{column.name}': the value is not a valid {value_type}")
     first = [_reason(column, value) for value in values.slice(0, shown).to_pylist()]
     texts = pa.concat_arrays([pa.array(first, pa.string()), without_value.slice(len(first))])
     return pc.if_else(pa.array(unfit), texts, pa.scalar(None, pa.string()))
@@ -361,7 +361,7 @@ def _float_to_decimal(column: pa.Array, target_type: DataType, *, rounds: bool) 
 
 
 def _time(text: pa.Array, target_type: DataType, *, rounds: bool) -> pa.Array:
-    """Parse ISO dates and times by polars; null where one is none."""
+    """Parse ISO dates and times by polars; null where a text is neither."""
     import polars as pl  # noqa: PLC0415  # takes 0.1 s, and few writes cast
 
     if target_type.kind is Kind.DATE:

@@ -118,10 +118,10 @@ def _rows(data: Any, schema: pa.Schema, widens: bool) -> Rows:
         try:
             return ArrowRows(pa.RecordBatchReader.from_stream(data))
         except pa.ArrowInvalid as error:  # a stream of one column's values
-            raise InvalidArgument(f"rows cannot be written from {type(data).__name__}: {error}; hand in {_ACCEPTED}") from error
+            raise InvalidArgument(f"rows cannot be written from {type(data).__name__}: {error}; use {_ACCEPTED}") from error
     if isinstance(data, Iterable) and not isinstance(data, str | bytes):
         return _iterable_rows(data, schema, widens)
-    raise InvalidArgument(f"rows cannot be written from {type(data).__name__}; hand in {_ACCEPTED}")
+    raise InvalidArgument(f"rows cannot be written from {type(data).__name__}; use {_ACCEPTED}")
 
 
 def _iterable_rows(data: Iterable[object], schema: pa.Schema, widens: bool) -> Rows:
@@ -133,7 +133,7 @@ def _iterable_rows(data: Iterable[object], schema: pa.Schema, widens: bool) -> R
         dicts = [first, *items]
         return ArrowRows(_dict_rows(dicts, schema, widens).to_reader(), _column_sets(dicts))
     if not isinstance(first, pa.RecordBatch | pa.Table):
-        raise InvalidArgument(f"rows cannot be written from an iterable of {type(first).__name__}; hand in {_ACCEPTED}")
+        raise InvalidArgument(f"rows cannot be written from an iterable of {type(first).__name__}; use {_ACCEPTED}")
 
     def batches() -> Iterator[pa.RecordBatch]:
         for item in chain([first], items):
@@ -270,10 +270,10 @@ def _same_types(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
 def _spark_rows(data: Any, schema: pa.Schema) -> Rows:
     if type(data).__module__.startswith("pyspark.pandas"):
         if not hasattr(data, "to_spark"):
-            raise InvalidArgument(f"rows cannot be written from pandas-on-Spark's {type(data).__name__}; hand in a DataFrame")
+            raise InvalidArgument(f"rows cannot be written from pandas-on-Spark's {type(data).__name__}; use a DataFrame")
         data = spark_frame(data, schema)
     if not (hasattr(data, "toArrow") and hasattr(data, "schema")):
-        raise InvalidArgument(f"rows cannot be written from Spark's {type(data).__name__}; hand in {_ACCEPTED}")
+        raise InvalidArgument(f"rows cannot be written from Spark's {type(data).__name__}; use {_ACCEPTED}")
     from pyspark_paimon.frames.spark_types import arrow_for_spark  # noqa: PLC0415  # data is a DataFrame: pyspark is loaded
 
     try:

@@ -53,7 +53,7 @@ def keys_of(keys: Keys, schema: TableSchema, method: str) -> KeySet:
     other = [name for name in named if name not in key_schema.names]
     missing = [name for name in key_schema.names if name not in named]
     if other or missing:
-        wrong = [f"column '{name}' is none of them" for name in other] + [f"column '{name}' is missing" for name in missing]
+        wrong = [f"column '{name}' is no primary key" for name in other] + [f"column '{name}' is missing" for name in missing]
         raise SchemaMismatch(f"{method}: keys have the columns {', '.join(schema.primary_keys)}: {'; '.join(wrong)}")
     return KeySet(conform(rows.reader.read_all(), key_schema).combine_chunks())
 

@@ -58,11 +58,11 @@ def assign_by_size(sizes: Sequence[int], tasks: int) -> list[int]:
 def task_count(size: int, cores: int) -> int:
     """Return the number of tasks for ``size`` bytes.
 
-    The result is at least 1. Small jobs use one core for each few megabytes. Large jobs have several tasks per core, so that
-    all cores end at about the same time.
+    The result is at least 1. Small jobs use one core for each few megabytes. Large jobs have several tasks per core.
 
     >>> [task_count(size << 20, 8) for size in (0, 1, 20, 200, 1000, 1 << 20)]
     [1, 1, 3, 8, 16, 32]
     """
     cores = max(1, cores)
+    # Several tasks per core let all cores end at about the same time.
     return max(1, min(cores, -(-size // thresholds.idle_core_bytes)), min(cores * _MOST_PER_CORE, -(-size // thresholds.busy_core_bytes)))

@@ -107,7 +107,7 @@ NEW = [{**row, "id": 99} for row in TWICE]
             InvalidArgument,
             "the table has its key id = 3: match by the key",
         ),
-        (TWICE[:1], "id", lambda m: m.when_matched_update({"n": "s.f"}), SchemaMismatch, "column 'n': 1.5 is no BIGINT"),
+        (TWICE[:1], "id", lambda m: m.when_matched_update({"n": "s.f"}), SchemaMismatch, "column 'n': 1.5 is not a valid BIGINT"),
         (TWICE[:1], "id", lambda m: m.when_matched_update({"n": "s.s"}), SchemaMismatch, "column 'n'"),
     ],
 )

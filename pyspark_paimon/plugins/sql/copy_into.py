@@ -223,7 +223,9 @@ def _decompressed(form: Mapping[str, Option], stream: Any, path: str) -> Any:
     try:
         return _Decompressed(path, stream, codec)
     except ValueError as error:
-        raise InvalidArgument(f"COPY INTO: COMPRESSION = {codec} is not a codec that Arrow reads") from error
+        raise InvalidArgument(
+            f"COPY INTO: COMPRESSION must be AUTO, NONE, {', '.join(map(str.upper, _SUFFIXES.values()))}, not {codec.upper()}"
+        ) from error
 
 
 def _character(form: Mapping[str, Option], name: str, default: str) -> str:

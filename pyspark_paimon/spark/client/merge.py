@@ -172,7 +172,7 @@ class MergeFrame:
             return sql
         fitted = f"try_cast({sql} AS {self._type(name)})"
         lost = "" if self.schema.column_types[name].kind in FLOATS else f" OR NOT ({fitted} <=> {sql})"
-        before, behind = text_sql(f"column '{name}': "), text_sql(f" is no {column_type}")
+        before, behind = text_sql(f"column '{name}': "), text_sql(f" is not a valid {column_type}")
         message = f"concat({before}, cast({sql} AS STRING), {behind})"
         return f"CASE WHEN {sql} IS NULL THEN NULL WHEN {fitted} IS NULL{lost} THEN {raise_sql(SchemaMismatch, message)} ELSE {fitted} END"
 

@@ -154,7 +154,7 @@ def _remote_session(address: Address, conf: Mapping[str, str], *, new: bool) -> 
             raise
         session.client.close()
         raise SparkUnavailable(
-            f"{address}: the server asks for a token, and this is not it; give it to spark_session as its argument 'token'"
+            f"{address}: the server refuses this token; pass the server's token to spark_session as argument 'token'"
         ) from None
     if not new:
         _REMOTE[url] = session
@@ -186,10 +186,8 @@ def bound_retries(session: SparkSession, seconds: float) -> None:
 
 
 def _release(session: SparkSession) -> None:
-    """Release a session when Python ends.
-
-    With two open sessions, Spark's client (4.2) would wait for threads that have already ended.
-    """
+    """Release a session when Python ends."""
+    # With two open sessions, Spark's client (4.2) waits for threads that have already ended.
     if not session.client.is_closed:
         session.client.set_retry_policies([])  # the server may be gone
         with suppress(Exception):
@@ -278,13 +276,13 @@ def _server_environment(memory: str, master: str) -> Iterator[None]:
 def claims(lock_path: Path) -> bool:
     """Return whether this process owns the lock file ``lock_path``.
 
-    The first successful call locks the file until the process ends. A JVM listens seconds after its port was found free.
-    Without the lock, one of two servers that start together would fail.
+    The first successful call locks the file until the process ends.
 
     >>> import tempfile
     >>> claims(Path(tempfile.mkdtemp(), "claim"))
     True
     """
+    # A JVM listens seconds after its port was found free, so one of two servers that start together would fail.
     if lock_path not in _CLAIMED:
         try:
             import fcntl  # noqa: PLC0415  # missing on Windows

@@ -166,7 +166,7 @@ def travel(options: Mapping[str, str]) -> TravelRequest:
     """
     places = [key for key in _TRAVEL if key in options]
     if len(places) > 1:
-        raise InvalidArgument(f"give only one of {', '.join(_TRAVEL)}")
+        raise InvalidArgument(f"give only one of {', '.join(_TRAVEL)}; set are {', '.join(places)}")
     return TravelRequest.model_validate({_TRAVEL[key]: value_of_place(key, options[key]) for key in places})
 
 

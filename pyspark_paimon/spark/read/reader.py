@@ -106,13 +106,14 @@ class PaimonReader(ds.DataSourceReader):  # type: ignore[misc]  # as above
 def join_small(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Yield the rows in fewer batches.
 
-    Batches of one schema are joined, up to ``block_rows`` and ``block_bytes``. Each batch costs Spark about a millisecond.
+    Batches of one schema are joined, up to ``block_rows`` and ``block_bytes``.
 
     >>> parts = [pa.record_batch({"id": [1]}), pa.record_batch({"id": [2]}), pa.record_batch({"key": [3]})]
     >>> [batch.to_pydict() for batch in join_small(parts)]
     [{'id': [1, 2]}, {'key': [3]}]
     """
     pending, rows, size = list[pa.RecordBatch](), 0, 0
+    # Each batch costs Spark about a millisecond.
     for batch in batches:
         is_full = rows + batch.num_rows > thresholds.block_rows or size + batch.nbytes > thresholds.block_bytes
         if pending and (is_full or not batch.num_columns or batch.schema != pending[0].schema):

@@ -154,12 +154,12 @@ def test_maps_are_objects_in_json_lines(tmp_path) -> None:
     [
         ("none.csv", None, "none.csv cannot be read as csv: No such file"),
         ("empty.csv", "", "empty.csv cannot be read as csv"),
-        ("wrong.csv", "id,price\nx,1\n", "wrong.csv: row 0: column 'id': 'x' is no BIGINT"),
+        ("wrong.csv", "id,price\nx,1\n", "wrong.csv: row 0: column 'id': 'x' is not a valid BIGINT"),
         ("wrong.jsonl", "{no json\n", "wrong.jsonl cannot be read as jsonl"),
         ("wrong.parquet", "PAR1", "wrong.parquet cannot be read as parquet"),
         ("rows.txt", "id\n1\n", "the extension of"),
         ("other.jsonl", '{"id": 9, "citi": "x"}\n', "citi"),
-        ("day.jsonl", '{"id": 9, "day": "yesterday"}\n', "column 'day': 'yesterday' is no DATE"),
+        ("day.jsonl", '{"id": 9, "day": "yesterday"}\n', "column 'day': 'yesterday' is not a valid DATE"),
     ],
 )
 def test_a_file_that_cannot_be_written_is_named_and_nothing_is_committed(table, tmp_path, name, content, says) -> None:
@@ -287,7 +287,7 @@ def test_texts_that_do_not_fit_are_null_or_collected(tmp_path) -> None:
     assert "rows.csv: row 1: column 'day'" in told("write", path, file, code=1)
     shown = CliRunner().invoke(app, ["write", str(path), str(file), "--errors", "collect"])
     assert "1 row rejected" in shown.stdout
-    assert "rejected: column 'day': '2024-02-31' is no DATE; column 'n': 'x' is no INT" in shown.stderr
+    assert "rejected: column 'day': '2024-02-31' is not a valid DATE; column 'n': 'x' is not a valid INT" in shown.stderr
     assert rows_of(path) == [{"id": 1, "day": date(2024, 1, 31), "n": 7}, {"id": 3, "day": None, "n": None}]
     told("merge", path, file, "--errors", "null")
     assert rows_of(path)[1] == {"id": 2, "day": None, "n": None}
@@ -324,7 +324,7 @@ def test_rows_are_updated_and_looked_up(tmp_path) -> None:
     assert found == [{"id": 1, "day": "2024-01-31", "s": "a=b 'c'", "n": 10}]
     assert "1 row, 1 key not found" in told("lookup", path, "2,2024-01-31", "9,2024-01-31", "-c", "n")
     assert "values={'s': 'Anna'}" in told("update", path, "-f", "id = 1", "--set", "s=Anna", "--yes", code=1)
-    assert "'x' is no INT" in told("update", path, "-f", "id = 1", "--value", "n=x", "--yes", code=1)
+    assert "'x' is not a valid INT" in told("update", path, "-f", "id = 1", "--value", "n=x", "--yes", code=1)
     assert "the primary key is (id, day)" in told("lookup", path, "1", code=1)
     assert "no row was updated" in told("update", path, "-f", "id = 9", "--set", "n=1", "--yes")
 

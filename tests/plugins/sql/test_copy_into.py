@@ -146,7 +146,7 @@ def test_rows_that_do_not_fit(catalog: InProcess, files: Path, text: str, errors
         ("COPY INTO db.t FROM '{files}'", "FILE_FORMAT needs TYPE"),
         ("COPY INTO db.t FROM '{files}' FILE_FORMAT = (TYPE = JSON, QUOTE = 'x')", "FILE_FORMAT of JSON has no option QUOTE"),
         ("COPY INTO db.t FROM '{files}' FILE_FORMAT = (TYPE = CSV, SKIP_HEADER = 2)", "SKIP_HEADER must be 0 or 1"),
-        ("COPY INTO db.t FROM '{files}' FILE_FORMAT = (TYPE = CSV, COMPRESSION = ZIP)", "is not a codec"),
+        ("COPY INTO db.t FROM '{files}' FILE_FORMAT = (TYPE = CSV, COMPRESSION = ZIP)", "COMPRESSION must be AUTO, NONE, GZIP"),
         ("COPY INTO db.t FROM '{files}' FILE_FORMAT = (TYPE = CSV, SKIP_HEADER = (1))", "SKIP_HEADER must be 0 or 1"),
         ("COPY INTO db.t FROM '{files}' FILE_FORMAT = (TYPE = CSV, FIELD_DELIMITER = '||')", "FIELD_DELIMITER must be one character"),
         ("COPY INTO db.t FROM '{files}' FILE_FORMAT = (TYPE = CSV) FORCE = 1", "FORCE must be TRUE or FALSE"),

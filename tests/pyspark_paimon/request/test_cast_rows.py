@@ -176,13 +176,13 @@ def test_rows_of_any_kind_are_cast(table, make):
 
 
 def test_a_value_that_does_not_fit_is_an_error_with_its_row(table):
-    with pytest.raises(SchemaMismatch, match=r"row 1: column 'n': 'x' is no INT; nothing was committed. errors='null'"):
+    with pytest.raises(SchemaMismatch, match=r"row 1: column 'n': 'x' is not a valid INT; nothing was committed. errors='null'"):
         table.write(BAD, cast=True)
     batches = [
         pa.record_batch({"id": ["5"], "n": ["1"], "d": ["2024-01-01"], "price": ["1"]}),
         pa.record_batch({"id": ["6"], "n": ["1"], "d": ["2024-01-01"], "price": ["1.555"]}),
     ]
-    with pytest.raises(SchemaMismatch, match=r"row 1: column 'price': '1.555' is no DECIMAL\(6, 2\).*cast='round'"):
+    with pytest.raises(SchemaMismatch, match=r"row 1: column 'price': '1.555' is not a valid DECIMAL\(6, 2\).*cast='round'"):
         table.write(batches, cast=True)
     assert tuples(table) == [FIRST]
 
@@ -204,7 +204,7 @@ def test_rows_that_do_not_fit_are_collected(table):
             "n": "x",
             "d": "2024-02-31",
             "price": "2.555",
-            "_error": "column 'n': 'x' is no INT; column 'd': '2024-02-31' is no DATE",
+            "_error": "column 'n': 'x' is not a valid INT; column 'd': '2024-02-31' is not a valid DATE",
         }
     ]
     assert str(done).endswith("1 row rejected")
@@ -215,7 +215,7 @@ def test_rows_that_do_not_fit_are_collected(table):
 def test_rows_of_polars_are_collected(table_root):
     made = Table.create(f"{table_root}/t", "id INT, s VARCHAR(3)")
     done = made.write(pl.DataFrame({"id": ["1", "2", "x"], "s": ["abc", "abcd", "ab"]}), cast=True, errors="collect")
-    assert done.rejected["_error"].to_pylist() == ["column 's': 'abcd' is no VARCHAR(3)", "column 'id': 'x' is no INT"]
+    assert done.rejected["_error"].to_pylist() == ["column 's': 'abcd' is not a valid VARCHAR(3)", "column 'id': 'x' is not a valid INT"]
     assert tuples(made) == [(1, "abc")]
 
 
@@ -239,7 +239,7 @@ def test_rows_with_a_bad_value_inside_are_collected(table_root):
     done = made.write(pa.Table.from_pylist(mixed, nested), cast=True, errors="collect")
     assert sorted(made.scan().to_arrow()["id"].to_pylist()) == [1, 2, 3]
     assert done.rejected.drop_columns(["_error"]).to_pylist() == pa.Table.from_pylist(bad, nested).to_pylist()
-    assert done.rejected["_error"][0].as_py() == "column 'a': ['a', 'abc'] is no ARRAY<VARCHAR(2)>"
+    assert done.rejected["_error"][0].as_py() == "column 'a': ['a', 'abc'] is not a valid ARRAY<VARCHAR(2)>"
     with pytest.raises(SchemaMismatch, match="Arrow list"):
         made.write(pa.table({"id": ["1"], "a": [[{"x": 1}]]}), cast=True, errors="collect")
 
@@ -253,9 +253,15 @@ def test_reasons_of_many_rows_show_the_first_values(table_root, monkeypatch, cou
     with use_thresholds(shown_values=3):
         done = made.write(pa.table({"id": ids, "a": [["abc"]] * count}), cast=True, errors="collect")
     reasons = done.rejected["_error"].to_pylist()
-    null, text = "column 'id' has a null, but is INT NOT NULL; column 'a': ", "column 'id': {} is no INT; column 'a': "
-    assert reasons[:2] == [f"{null}['abc'] is no ARRAY<VARCHAR(2)>", f"{text.format(repr('x'))}['abc'] is no ARRAY<VARCHAR(2)>"]
-    assert reasons[-2:] == [f"{null}the value is no ARRAY<VARCHAR(2)>", f"{text.format('the value')}the value is no ARRAY<VARCHAR(2)>"]
+    null, text = "column 'id' has a null, but is INT NOT NULL; column 'a': ", "column 'id': {} is not a valid INT; column 'a': "
+    assert reasons[:2] == [
+        f"{null}['abc'] is not a valid ARRAY<VARCHAR(2)>",
+        f"{text.format(repr('x'))}['abc'] is not a valid ARRAY<VARCHAR(2)>",
+    ]
+    assert reasons[-2:] == [
+        f"{null}the value is not a valid ARRAY<VARCHAR(2)>",
+        f"{text.format('the value')}the value is not a valid ARRAY<VARCHAR(2)>",
+    ]
     assert len(reasons) == count
     assert len(texts) <= 10
     assert made.count() == 0
@@ -317,7 +323,7 @@ def test_values_that_are_too_long_do_not_refuse_the_whole_write(tmp_path, errors
         assert all("is no" in reason for reason in done.rejected["_error"].to_pylist())
     else:
         assert stored == [good, *({**row, name: None} for row, name in zip(bad, "sbl", strict=False)), {**bad[3], "d": None}]
-    with pytest.raises(SchemaMismatch, match="is no INT"):
+    with pytest.raises(SchemaMismatch, match="is not a valid INT"):
         made.write(data, cast=True)
 
 

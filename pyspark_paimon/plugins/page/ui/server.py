@@ -109,7 +109,8 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, *_: Any) -> None:
-        """Log nothing: a line would contain the token."""
+        """Log nothing."""
+        # A line would contain the token of the URL.
 
 
 def _error_text(error: PaimonError) -> str:
