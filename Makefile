@@ -40,6 +40,10 @@ test: setup lint ## Pass the tests: lint, types, quick tests in process and over
 test-all: setup lint ## Pass all tests in process and over Spark Connect: before a release or a merge (at most 25 minutes on 2 cores)
 	@scripts/run-tests $(BIN)/python all
 
+.PHONY: test-core
+test-core: $(STAMP) ## Pass the quick tests of the core in a copy of this tree without its plugins
+	@scripts/test-core $(BIN)/python
+
 .PHONY: check
 check: $(STAMP) ## Check what changed since main: lint, types and the nearest tests (under 90 s on 2 cores)
 	@$(BIN)/python -m tests.check

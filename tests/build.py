@@ -15,8 +15,8 @@ import pyarrow as pa
 import pytest
 
 from manifest.store import FileStore
+from paimon_base.plugins import plugin
 from pyspark_paimon import Table
-from pyspark_paimon.plugins.cli import main
 
 COLUMNS = "id BIGINT, city STRING"
 
@@ -116,7 +116,7 @@ def assert_tree(table: Table, expected: str) -> None:
 def command_line(capsys: pytest.CaptureFixture[str], *arguments: object, code: int = 0) -> str:
     """Run a command in this process. Return what it prints, or what it writes to stderr if it fails as expected."""
     with pytest.raises(SystemExit) as ended:
-        main([str(argument) for argument in arguments])
+        plugin("command", "pyspark-paimon")([str(argument) for argument in arguments])
     printed = capsys.readouterr()
     assert ended.value.code == code, printed.err
     return printed.out if code == 0 else printed.err

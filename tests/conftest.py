@@ -17,7 +17,7 @@ from tests.stores.local_server import held
 from tests.stores.s3_server import BUCKET, S3Server
 from tests.tiers.rotation import cases_by_function
 
-pytest_plugins = ["tests.tiers.plugin", "tests.table_fixtures"]
+pytest_plugins = ["tests.tiers.plugin", "tests.table_fixtures", "tests.without_plugins"]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -39,7 +39,7 @@ OURS = (
     "lsm.compaction",
     "lsm.write",
     "lsm.merge",
-    "pyspark_paimon.plugins.fsck.files",
+    "pyspark_paimon.plugins.fsck",
     "lsm.scan",
     "lsm.parquet",
 )
@@ -66,10 +66,9 @@ WRITING = (
     "manifest.expire",
     "sparkexpr.variant.decoding",
     "sparkexpr.variant.encoding",
-    "pyspark_paimon.plugins.fsck.walk",
+    "pyspark_paimon.plugins.fsck",
     "lsm.compaction",
     "lsm.write",
-    "pyspark_paimon.plugins.fsck.files",
     "pyspark_paimon.plugins.file_formats.orc.writer",
     "pyspark_paimon.plugins.file_formats.avro.writer",
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,6 @@ from manifest.entry import bounds as entry_bounds
 from manifest.entry.column_ranges import ColumnRanges
 from manifest.stats import column_stats
 from manifest.stats.column_stats import PartitionType, SimpleStats
-from pyspark_paimon.plugins.file_formats.orc import statistics as orc_statistics
 from tests.oracle.patching import Fault, class_method, everywhere, method
 
 
@@ -114,7 +114,9 @@ FAULTS: dict[str, Fault] = {
     "prefix-of-whole-bounds": lambda: everywhere(column_stats, "prefix_may_match", _prefix),
     "bounds-of-any-cast": lambda: method(SchemaMapping, "bound", lambda right, self, column, value: (value, True)),
     "orc-maximum-is-minimum": lambda: everywhere(
-        orc_statistics, "stripe_bounds", lambda right, *given: None if (known := right(*given)) is None else replace(known, max=known.min)
+        import_module("pyspark_paimon.plugins.file_formats.orc.statistics"),
+        "stripe_bounds",
+        lambda right, *given: None if (known := right(*given)) is None else replace(known, max=known.min),
     ),
     "added-column-matches-anything": lambda: everywhere(predicates, "_decide", _added),
     "columns-by-name": lambda: class_method(SchemaMapping, "of", _by_name),
