@@ -82,7 +82,7 @@ def test_the_readmes_pictures_and_links_hold_where_packages_are_shown() -> None:
     text = (ROOT / "README.md").read_text()
     pictures = re.findall(r"!\[[^\]]*\]\(([^)]*)\)", text)
     assert pictures
-    assert all(target.startswith("https://") for target in pictures)
+    assert all((ROOT / target).is_file() for target in pictures)
 
 
 @pytest.mark.parametrize("page", [*PAGES, "DESIGN.md", "CONTRIBUTING.md"])
