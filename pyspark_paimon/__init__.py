@@ -72,14 +72,17 @@ if TYPE_CHECKING:
         UnsupportedType,
     )
     from paimon_base.plugins import PluginFailed
+    from pyspark_paimon.catalog.catalog import Catalog
+    from pyspark_paimon.catalog.catalog_base import AnyCatalog, DatabaseExists, DatabaseNotFound
+    from pyspark_paimon.catalog.view import View
     from pyspark_paimon.plugins.catalogs.hive.catalog import HiveCatalog
     from pyspark_paimon.plugins.catalogs.jdbc.catalog import JdbcCatalog
     from pyspark_paimon.plugins.catalogs.rest.catalog import RestCatalog
     from pyspark_paimon.plugins.page.html.ipython import load_ipython_extension, unload_ipython_extension
     from pyspark_paimon.plugins.sql.run import sql
     from pyspark_paimon.request.backend import OrphanFile
-    from pyspark_paimon.request.counters import CompactCounters, ScanCounters, WriteCounters
-    from pyspark_paimon.request.results import (
+    from pyspark_paimon.results.counters import CompactCounters, ScanCounters, WriteCounters
+    from pyspark_paimon.results.results import (
         AnalyzeResult,
         CompactResult,
         ExpireResult,
@@ -91,7 +94,7 @@ if TYPE_CHECKING:
         Removal,
         WriteResult,
     )
-    from pyspark_paimon.request.state_results import (
+    from pyspark_paimon.results.state_results import (
         CopyResult,
         FsckResult,
         Holder,
@@ -100,19 +103,16 @@ if TYPE_CHECKING:
         TableChangeResult,
         TypeChangeResult,
     )
-    from pyspark_paimon.request.tree_report import TreeAdvice, TreeBox, TreeBucket, TreeIndex, TreeReport, TreeSnapshot
+    from pyspark_paimon.results.tree_report import TreeAdvice, TreeBox, TreeBucket, TreeIndex, TreeReport, TreeSnapshot
     from pyspark_paimon.spark.client.session import spark_session, warm
     from pyspark_paimon.spark.install import InstallResult, install
     from pyspark_paimon.spark.source import PaimonDataSource as DefaultSource
     from pyspark_paimon.spark.wire.errors import InstallRefused, RemoteError, SessionLost, SourceMissing, SparkUnavailable
     from pyspark_paimon.stream.follow import StreamBatch
-    from pyspark_paimon.table.catalog import Catalog
-    from pyspark_paimon.table.catalog_base import AnyCatalog, DatabaseExists, DatabaseNotFound
     from pyspark_paimon.table.merge import Merge
     from pyspark_paimon.table.reader import TableReader
     from pyspark_paimon.table.scan import Scan
     from pyspark_paimon.table.table import Table
-    from pyspark_paimon.table.view import View
     from pyspark_paimon.table.writer import TableWriter
     from pyspark_paimon.views.explain import Explanation
     from sparkexpr.values.time_zone import time_zone
@@ -171,8 +171,8 @@ _NAMES_BY_MODULE = {
     ),
     "manifest.io.catalog_errors": ("CatalogUnavailable", "NotAuthorized", "NotOffered", "NotPermitted"),
     "pyspark_paimon.request.backend": ("OrphanFile",),
-    "pyspark_paimon.request.counters": ("CompactCounters", "ScanCounters", "WriteCounters"),
-    "pyspark_paimon.request.results": (
+    "pyspark_paimon.results.counters": ("CompactCounters", "ScanCounters", "WriteCounters"),
+    "pyspark_paimon.results.results": (
         "AnalyzeResult",
         "CompactResult",
         "ExpireResult",
@@ -184,7 +184,7 @@ _NAMES_BY_MODULE = {
         "Removal",
         "WriteResult",
     ),
-    "pyspark_paimon.request.state_results": (
+    "pyspark_paimon.results.state_results": (
         "CopyResult",
         "FsckResult",
         "Holder",
@@ -193,18 +193,18 @@ _NAMES_BY_MODULE = {
         "TableChangeResult",
         "TypeChangeResult",
     ),
-    "pyspark_paimon.request.tree_report": ("TreeAdvice", "TreeBox", "TreeBucket", "TreeIndex", "TreeReport", "TreeSnapshot"),
+    "pyspark_paimon.results.tree_report": ("TreeAdvice", "TreeBox", "TreeBucket", "TreeIndex", "TreeReport", "TreeSnapshot"),
     "pyspark_paimon.spark.client.session": ("spark_session", "warm"),
     "pyspark_paimon.spark.install": ("InstallResult", "install"),
     "pyspark_paimon.spark.wire.errors": ("InstallRefused", "RemoteError", "SessionLost", "SourceMissing", "SparkUnavailable"),
     "pyspark_paimon.stream.follow": ("StreamBatch",),
-    "pyspark_paimon.table.catalog": ("Catalog",),
-    "pyspark_paimon.table.catalog_base": ("AnyCatalog", "DatabaseExists", "DatabaseNotFound"),
+    "pyspark_paimon.catalog.catalog": ("Catalog",),
+    "pyspark_paimon.catalog.catalog_base": ("AnyCatalog", "DatabaseExists", "DatabaseNotFound"),
     "pyspark_paimon.table.merge": ("Merge",),
     "pyspark_paimon.table.scan": ("Scan",),
     "pyspark_paimon.table.table": ("Table",),
     "pyspark_paimon.table.reader": ("TableReader",),
-    "pyspark_paimon.table.view": ("View",),
+    "pyspark_paimon.catalog.view": ("View",),
     "pyspark_paimon.table.writer": ("TableWriter",),
     "pyspark_paimon.views.explain": ("Explanation",),
 }

@@ -22,7 +22,7 @@ from manifest.io.paths import MAIN_BRANCH
 from paimon_base.errors import InvalidArgument, UnsupportedType
 from pyspark_paimon.filter.columns import resolve
 from pyspark_paimon.request.backend import MissingColumns, Mode
-from pyspark_paimon.request.results import WriteResult
+from pyspark_paimon.results.results import WriteResult
 from pyspark_paimon.spark.wire.errors import SparkUnavailable
 from pyspark_paimon.table.table import Table
 from pyspark_paimon.typing import Filter, SparkSession

@@ -18,7 +18,7 @@ from manifest.snapshot.snapshot import Snapshot
 from manifest.store import FileStore
 from paimon_base.errors import CorruptFile
 from pyspark_paimon import Table
-from pyspark_paimon.request.fsck_problem import ProblemKind
+from pyspark_paimon.results.fsck_problem import ProblemKind
 
 INDEXES = {
     "file-index.bitmap.columns": "city",

@@ -50,14 +50,14 @@ RARE = (
     "sparkexpr.variant.extraction",
     "lsm.aggregate.summary",
     "lsm.keys.order_by",
-    "pyspark_paimon.request.fsck_problem",
+    "pyspark_paimon.results.fsck_problem",
     "manifest.schema.change",
     "manifest.types.ddl",
     "pyspark_paimon.plugins.page.html",
     "pyspark_paimon.jobs.aggregates",
     "pyspark_paimon.operations",
     "pyspark_paimon.jobs.ordering",
-    "pyspark_paimon.request.state_results",
+    "pyspark_paimon.results.state_results",
     "pyspark_paimon.views",
 )
 """What a table has for calls that few processes make: with it an import took half as long again as that of the libraries that are used."""

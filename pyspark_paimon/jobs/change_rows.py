@@ -33,8 +33,8 @@ from pyspark_paimon.jobs.counting import write_counters, write_counts, write_res
 from pyspark_paimon.jobs.progress import FlushProgress, PieceProgress, Steps
 from pyspark_paimon.request.assignments import Assignments, refuse_delete
 from pyspark_paimon.request.backend import DeleteRequest, Progress
-from pyspark_paimon.request.counters import Stopwatch
-from pyspark_paimon.request.results import WriteResult
+from pyspark_paimon.results.counters import Stopwatch
+from pyspark_paimon.results.results import WriteResult
 
 Read = Callable[..., Iterator[pa.RecordBatch]]
 """Function that reads a ``ScanRequest``. ``stage`` names the progress."""

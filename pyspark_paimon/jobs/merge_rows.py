@@ -36,7 +36,7 @@ from pyspark_paimon.request.backend import EVERY_LEVEL, DeleteRequest, Progress,
 from pyspark_paimon.request.bound import Value
 from pyspark_paimon.request.keys import any_of_keys
 from pyspark_paimon.request.merge import Clause, MergeRequest, check_merge
-from pyspark_paimon.request.results import MergeResult
+from pyspark_paimon.results.results import MergeResult
 from sparkexpr.expression.compute import compute
 from sparkexpr.expression.tree import ColumnValue, Expression
 from sparkexpr.values.arrays import Int64s, Mask

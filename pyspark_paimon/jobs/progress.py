@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from manifest.io.progress import ProgressListener
 from pyspark_paimon.request.backend import Progress
-from pyspark_paimon.request.results import ProgressEvent
+from pyspark_paimon.results.results import ProgressEvent
 
 if TYPE_CHECKING:
     from lsm.scan.plan import ScanPlan

@@ -17,11 +17,11 @@ from manifest.snapshot.commit_info import commit_properties
 from manifest.snapshot.snapshot import EMPTY_TABLE
 from paimon_base.lazy import LazyModule
 from pyspark_paimon.jobs.progress import PieceProgress, Steps
-from pyspark_paimon.request.counters import Stopwatch
-from pyspark_paimon.request.message import CommitId, CommitProperties
 from pyspark_paimon.request.operation import OpenTable, Operation
-from pyspark_paimon.request.results import Outcome
 from pyspark_paimon.request.tasks import Task, TaskPlan, TaskRun, TaskWork, Worker
+from pyspark_paimon.results.counters import Stopwatch
+from pyspark_paimon.results.message import CommitId, CommitProperties
+from pyspark_paimon.results.results import Outcome
 
 if TYPE_CHECKING:
     from manifest.commit import file_store_commit

@@ -30,7 +30,7 @@ from pyspark_paimon.request.backend import (
     WriteRequest,
 )
 from pyspark_paimon.request.executor import RowWriter
-from pyspark_paimon.request.results import (
+from pyspark_paimon.results.results import (
     WriteResult,
 )
 

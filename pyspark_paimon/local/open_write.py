@@ -28,10 +28,10 @@ from paimon_base.lazy import LazyModule
 from pyspark_paimon.jobs.counting import publish_rows, write_counters, write_result
 from pyspark_paimon.jobs.progress import FlushProgress
 from pyspark_paimon.request.backend import ArrowRows, Progress, WriteRequest
-from pyspark_paimon.request.counters import Stopwatch
 from pyspark_paimon.request.inputs import split_kinds
 from pyspark_paimon.request.partition_spec import replaced_partitions
-from pyspark_paimon.request.results import ProgressEvent, WriteResult
+from pyspark_paimon.results.counters import Stopwatch
+from pyspark_paimon.results.results import ProgressEvent, WriteResult
 
 if TYPE_CHECKING:
     from manifest.schema.table_schema import TableSchema

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from pyspark_paimon.jobs import ordering
     from pyspark_paimon.request.backend import ScanRequest
     from pyspark_paimon.request.executor import RowGrouping
-    from pyspark_paimon.request.results import FunnelStage
+    from pyspark_paimon.results.results import FunnelStage
     from pyspark_paimon.views import explain
 else:  # a lookup needs none of them
     aggregates = LazyModule("lsm.aggregate.aggregation")

@@ -18,8 +18,8 @@ from paimon_base.plugins import plugin
 from paimon_base.thresholds import thresholds
 from pyspark_paimon.local.read_errors import explain_read_errors, explained
 from pyspark_paimon.request.backend import Progress, ScanRequest
-from pyspark_paimon.request.counters import ScanTally
 from pyspark_paimon.request.executor import MeasuredPlan
+from pyspark_paimon.results.counters import ScanTally
 
 if TYPE_CHECKING:
     from lsm.aggregate.summary import RowSummary
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from pyspark_paimon.local import plan as plans
     from pyspark_paimon.local import read as reading
     from pyspark_paimon.request.executor import RowGrouping
-    from pyspark_paimon.request.results import FunnelStage
-    from pyspark_paimon.request.tree_report import TreeReport
+    from pyspark_paimon.results.results import FunnelStage
+    from pyspark_paimon.results.tree_report import TreeReport
 else:  # see test_imports
     plans = LazyModule("pyspark_paimon.local.plan")
     reading = LazyModule("pyspark_paimon.local.read")

@@ -11,7 +11,7 @@ from lsm.commit.background import BackgroundCompaction
 from pyspark_paimon.local.open_write import OpenWrite
 from pyspark_paimon.request.backend import Progress, Rows, WriteRequest
 from pyspark_paimon.request.inputs import collect, split_kinds
-from pyspark_paimon.request.results import WriteResult
+from pyspark_paimon.results.results import WriteResult
 
 if TYPE_CHECKING:
     from pyspark_paimon.request.operation import OpenTable

@@ -6,5 +6,5 @@ It can run on a table whose files this process reaches.
 An executor runs it in this process, or sends its text to a server.
 A ``TaskOperation`` is split into buckets or files. Threads or Spark tasks work on them.
 
-Public: ``compact``, ``rewrite_file_index``, ``change_files``, ``tags``, ``branches``, ``rollback``, ``restore``, ``alter``, ``expire``, ``analyze``, ``listings``.
+Public: ``compact``, ``rewrite_file_index``, ``change_files``, ``alter``, ``expire``, ``analyze``, ``listings``.
 """

@@ -18,7 +18,7 @@ from manifest.types.data_type import from_arrow
 from paimon_base.errors import UnsupportedOption
 from pyspark_paimon.request.operation import OpenTable, Operation
 from pyspark_paimon.request.state import SchemaOf
-from pyspark_paimon.request.state_results import TableChangeResult
+from pyspark_paimon.results.state_results import TableChangeResult
 
 if TYPE_CHECKING:
     from manifest.schema.table_schema import TableSchema

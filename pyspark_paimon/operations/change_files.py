@@ -17,8 +17,8 @@ from pyspark_paimon.jobs.counting import write_counts
 from pyspark_paimon.jobs.task_operation import TaskOperation
 from pyspark_paimon.request.assignments import Assignments
 from pyspark_paimon.request.bound import BoundFilter
-from pyspark_paimon.request.results import WriteResult
 from pyspark_paimon.request.tasks import Task, TaskPlan, TaskRun, TaskWork, Worker, partitions_of
+from pyspark_paimon.results.results import WriteResult
 
 if TYPE_CHECKING:
     from lsm.write import copy_on_write

@@ -13,7 +13,7 @@ from pyspark_paimon.request.backend import ArrowRows, DeleteRequest, WriteReques
 from pyspark_paimon.request.bound import BoundRows
 from pyspark_paimon.request.merge import MergeRequest
 from pyspark_paimon.request.operation import OpenTable, Operation
-from pyspark_paimon.request.results import MergeResult, WriteResult
+from pyspark_paimon.results.results import MergeResult, WriteResult
 
 if TYPE_CHECKING:
     from lsm.compaction import due

@@ -21,9 +21,9 @@ from pyspark_paimon.jobs.task_operation import TaskOperation
 from pyspark_paimon.request.backend import ClusterStrategyName
 from pyspark_paimon.request.bound import BoundFilter
 from pyspark_paimon.request.partition_spec import partition_filter, predicate_of, spec_of
-from pyspark_paimon.request.results import CompactResult, compact_counters
 from pyspark_paimon.request.tasks import Task, TaskPlan, TaskRun, TaskWork, Worker, partitions_of
 from pyspark_paimon.request.validate import check_options, commit_identity
+from pyspark_paimon.results.results import CompactResult, compact_counters
 from pyspark_paimon.typing import Filter
 
 if TYPE_CHECKING:

@@ -26,14 +26,14 @@ from manifest.storage.schemes import scheme_of
 from manifest.store import FileStore
 from paimon_base.errors import CorruptFile, InvalidArgument
 from pyspark_paimon.jobs.task_operation import TaskOperation
-from pyspark_paimon.operations.tags import CreateTag, DeleteTag
+from pyspark_paimon.operations.history.tags import CreateTag, DeleteTag
 from pyspark_paimon.request.answers import SchemaJson
 from pyspark_paimon.request.backend import TravelRequest
 from pyspark_paimon.request.bound import BoundFilter
 from pyspark_paimon.request.operation import OpenTable, Operation
 from pyspark_paimon.request.state import Pin
-from pyspark_paimon.request.state_results import CopyResult
 from pyspark_paimon.request.tasks import Task, TaskPlan, TaskRun, TaskWork, Worker
+from pyspark_paimon.results.state_results import CopyResult
 
 if TYPE_CHECKING:
     from fileindex.predicate.tree import Predicate

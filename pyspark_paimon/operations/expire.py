@@ -14,10 +14,10 @@ from manifest.expire.snapshots import expire_snapshots
 from manifest.io.wrapped import WrappedFileIO
 from paimon_base.thresholds import thresholds
 from pyspark_paimon.jobs.progress import Steps
-from pyspark_paimon.operations.removal import removal_of
+from pyspark_paimon.operations.history.removal import removal_of
 from pyspark_paimon.request.backend import OrphanFile
 from pyspark_paimon.request.operation import OpenTable, Operation, Question
-from pyspark_paimon.request.results import ExpireResult
+from pyspark_paimon.results.results import ExpireResult
 
 if TYPE_CHECKING:
     from manifest.expire.orphans import Orphan

@@ -14,8 +14,8 @@ from paimon_base.log import logger_of
 from pyspark_paimon.operations.listings import ListIndexes
 from pyspark_paimon.request.backend import TravelRequest
 from pyspark_paimon.request.executor import Backend
-from pyspark_paimon.request.results import IndexRewriteResult, MaintenanceResult, Removal
 from pyspark_paimon.request.state import Pin
+from pyspark_paimon.results.results import IndexRewriteResult, MaintenanceResult, Removal
 
 _LOG = logger_of(__name__)
 _BLOOM = "bloom-filter"

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from manifest.commit.file_store_commit import FileStoreCommit
-from pyspark_paimon.request.message import CommitId
 from pyspark_paimon.request.operation import OpenTable, Operation
-from pyspark_paimon.request.state_results import TableChangeResult
+from pyspark_paimon.results.message import CommitId
+from pyspark_paimon.results.state_results import TableChangeResult
 
 
 class CompactManifests(Operation[TableChangeResult]):

@@ -11,9 +11,9 @@ from manifest.commit.missing_files import MissingFiles, find_missing
 from manifest.commit.runs import committed_before
 from manifest.io.errors import UnsupportedTable
 from manifest.snapshot.commit_info import commit_properties
-from pyspark_paimon.request.message import CommitId, CommitProperties
 from pyspark_paimon.request.operation import OpenTable, Operation
-from pyspark_paimon.request.state_results import MissingFilesResult
+from pyspark_paimon.results.message import CommitId, CommitProperties
+from pyspark_paimon.results.state_results import MissingFilesResult
 
 
 class RemoveUnexistingFiles(Operation[MissingFilesResult]):

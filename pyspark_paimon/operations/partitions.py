@@ -14,11 +14,11 @@ from manifest.entry.live import EntryFilter
 from manifest.expire.partitions import expired_partitions, mark_done
 from manifest.snapshot.commit_info import commit_properties
 from paimon_base.errors import UnsupportedOption
-from pyspark_paimon.operations.removal import Destruction, partition_names, preview_partitions
-from pyspark_paimon.request.message import CommitId, CommitProperties
+from pyspark_paimon.operations.history.removal import Destruction, partition_names, preview_partitions
 from pyspark_paimon.request.operation import OpenTable, Operation
 from pyspark_paimon.request.partition_spec import predicate_of
-from pyspark_paimon.request.state_results import TableChangeResult
+from pyspark_paimon.results.message import CommitId, CommitProperties
+from pyspark_paimon.results.state_results import TableChangeResult
 
 if TYPE_CHECKING:
     from manifest.store import FileStore

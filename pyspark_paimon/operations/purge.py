@@ -18,21 +18,21 @@ from manifest.schema.table_schema import BucketMode
 from manifest.snapshot.commit_info import commit_properties
 from manifest.snapshot.snapshot import EMPTY_TABLE, SnapshotKey
 from paimon_base.lazy import LazyModule
-from pyspark_paimon.operations.branches import DeleteBranch
 from pyspark_paimon.operations.change_rows import DeleteRows
 from pyspark_paimon.operations.compact import Compact, MovePostponed
-from pyspark_paimon.operations.consumers import ClearConsumers
 from pyspark_paimon.operations.expire import RemoveOrphans
+from pyspark_paimon.operations.history.branches import DeleteBranch
+from pyspark_paimon.operations.history.consumers import ClearConsumers
+from pyspark_paimon.operations.history.tags import DeleteTag
 from pyspark_paimon.operations.listings import ListHistory
-from pyspark_paimon.operations.tags import DeleteTag
 from pyspark_paimon.request.assignments import refuse_delete
 from pyspark_paimon.request.backend import DeleteRequest
 from pyspark_paimon.request.bound import BoundFilter
-from pyspark_paimon.request.message import CommitId, CommitProperties
 from pyspark_paimon.request.operation import OpenTable, Operation, Question
-from pyspark_paimon.request.state_results import Holder, PurgeResult, TableChangeResult
 from pyspark_paimon.request.tasks import Task, TaskPlan, TaskWork, Worker
 from pyspark_paimon.request.validate import cutoff_of
+from pyspark_paimon.results.message import CommitId, CommitProperties
+from pyspark_paimon.results.state_results import Holder, PurgeResult, TableChangeResult
 
 if TYPE_CHECKING:
     from lsm.read import stored_rows

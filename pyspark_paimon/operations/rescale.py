@@ -14,11 +14,11 @@ from manifest.schema.evolution import evolve
 from manifest.schema.table_schema import BucketMode
 from paimon_base.errors import InvalidArgument
 from pyspark_paimon.operations.alter import AlterSchema
-from pyspark_paimon.operations.removal import Destruction, partition_names, preview_partitions
-from pyspark_paimon.request.message import CommitId, CommitProperties
+from pyspark_paimon.operations.history.removal import Destruction, partition_names, preview_partitions
 from pyspark_paimon.request.operation import OpenTable
 from pyspark_paimon.request.partition_spec import predicate_of
-from pyspark_paimon.request.state_results import TableChangeResult
+from pyspark_paimon.results.message import CommitId, CommitProperties
+from pyspark_paimon.results.state_results import TableChangeResult
 
 if TYPE_CHECKING:
     from manifest.store import FileStore

@@ -17,8 +17,8 @@ from paimon_base.lazy import LazyModule
 from pyspark_paimon.jobs.task_operation import TaskOperation
 from pyspark_paimon.request.bound import BoundFilter
 from pyspark_paimon.request.partition_spec import predicate_of
-from pyspark_paimon.request.results import IndexRewriteResult
 from pyspark_paimon.request.tasks import Task, TaskPlan, TaskRun, TaskWork, Worker, partitions_of
+from pyspark_paimon.results.results import IndexRewriteResult
 
 if TYPE_CHECKING:
     from lsm.file_index import rewrite

@@ -24,7 +24,7 @@ from manifest.snapshot.snapshot import BATCH_IDENTIFIER
 from paimon_base.public import public
 from pyspark_paimon.request.answers import SchemaJson
 from pyspark_paimon.request.bound import BoundFilter, BoundKeys
-from pyspark_paimon.request.message import CommitId, CommitProperties, Message
+from pyspark_paimon.results.message import CommitId, CommitProperties, Message
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from manifest.schema.table_schema import TableSchema
     from manifest.snapshot.manager import SnapshotManager
     from manifest.snapshot.snapshot import Snapshot
-    from pyspark_paimon.request.results import (
+    from pyspark_paimon.results.results import (
         ProgressEvent,
     )
 

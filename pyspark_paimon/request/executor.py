@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 import pyarrow as pa
 
 from pyspark_paimon.request.backend import Rows, ScanRequest, WriteRequest
-from pyspark_paimon.request.counters import ScanTally
 from pyspark_paimon.request.operation import OpenTable
+from pyspark_paimon.results.counters import ScanTally
 
 if TYPE_CHECKING:
     from fileindex.predicate.tree import ColumnRef
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from lsm.scan.splits import DataSplit
     from manifest.schema.table_schema import TableSchema
     from pyspark_paimon.request.operation import Operation, Question
-    from pyspark_paimon.request.results import FunnelStage, WriteResult
+    from pyspark_paimon.results.results import FunnelStage, WriteResult
     from sparkexpr.expression.tree import Expression
 
 A = TypeVar("A")

@@ -23,8 +23,8 @@ from pyspark_paimon.filter.columns import SOURCE, TARGET, match_names, resolve
 from pyspark_paimon.filter.joined_sql import Sides, bind_condition, bind_value, is_column_expression, join_terms
 from pyspark_paimon.request.assignments import refuse_delete, refuse_fixed
 from pyspark_paimon.request.bound import BoundExpression, BoundSource, BoundValue, Value
-from pyspark_paimon.request.message import Message
 from pyspark_paimon.request.struct_fields import constant, field_path, refuse_overlaps, with_field
+from pyspark_paimon.results.message import Message
 from sparkexpr.expression.tree import ColumnValue, Expression, LiteralValue
 from sparkexpr.values.column_type import FLOATS
 

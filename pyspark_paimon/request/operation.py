@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar
 from pydantic import TypeAdapter, ValidationError
 
 from paimon_base.errors import InvalidArgument
-from pyspark_paimon.request.message import Message
+from pyspark_paimon.results.message import Message
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -27,14 +27,15 @@ if TYPE_CHECKING:
     from manifest.snapshot.snapshot import Snapshot
     from manifest.store import FileStore
     from pyspark_paimon.request.backend import Progress, Rows, ScanRequest, TravelRequest, WriteRequest
-    from pyspark_paimon.request.results import FunnelStage, WriteResult
-    from pyspark_paimon.request.tree_report import TreeReport
+    from pyspark_paimon.results.results import FunnelStage, WriteResult
+    from pyspark_paimon.results.tree_report import TreeReport
 
 A = TypeVar("A")
 _R = TypeVar("_R", bound="Request[Any]")
 _PACKAGE = "pyspark_paimon."
 _TEXT = re.compile(
-    r'\{"name": "((?:operations|request|spark\.wire|plugins\.[a-z_]+)\.[a-z_]+)\.([A-Z][A-Za-z]+)", "arguments": (\{.*\})\}', re.DOTALL
+    r'\{"name": "((?:operations|operations\.history|request|spark\.wire|plugins\.[a-z_]+)\.[a-z_]+)\.([A-Z][A-Za-z]+)", "arguments": (\{.*\})\}',
+    re.DOTALL,
 )
 _LONGEST = 1 << 26
 """Maximum length of a text: fits a filter of a million values or the rows of an update, but not a table."""
@@ -146,9 +147,9 @@ class Request(Message, Generic[A]):
     def to_text(self) -> str:
         """Return the wire text.
 
-        >>> from pyspark_paimon.operations.tags import DeleteTag
+        >>> from pyspark_paimon.operations.history.tags import DeleteTag
         >>> DeleteTag(name="v1").to_text()
-        '{"name": "operations.tags.DeleteTag", "arguments": {"dry_run":false,"name":"v1"}}'
+        '{"name": "operations.history.tags.DeleteTag", "arguments": {"dry_run":false,"name":"v1"}}'
         """
         name = f"{type(self).__module__.removeprefix(_PACKAGE)}.{type(self).__name__}"
         return f'{{"name": "{name}", "arguments": {self.model_dump_json()}}}'
@@ -225,7 +226,7 @@ def parse_request(text: str, base: type[_R], option: str) -> _R:
         base: The class that the request must have: an operation is not a question.
         option: Where the text comes from, for errors.
 
-    >>> parse_request('{"name": "operations.tags.DeleteTag", "arguments": {"name":"v1"}}', Operation, "paimon.command")
+    >>> parse_request('{"name": "operations.history.tags.DeleteTag", "arguments": {"name":"v1"}}', Operation, "paimon.command")
     DeleteTag(dry_run=False, name='v1')
     """
     if len(text) > _LONGEST:

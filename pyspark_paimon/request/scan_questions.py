@@ -15,8 +15,8 @@ from pyspark_paimon.request.backend import ScanRequest
 from pyspark_paimon.request.bound import BoundRows
 from pyspark_paimon.request.operation import OpenTable, Question, parse_request
 from pyspark_paimon.request.plan_json import plan_from_json, plan_to_json, summaries_to_json
-from pyspark_paimon.request.results import FunnelStage
-from pyspark_paimon.request.tree_report import TreeReport
+from pyspark_paimon.results.results import FunnelStage
+from pyspark_paimon.results.tree_report import TreeReport
 
 PlanJson: TypeAlias = Annotated[ScanPlan, PlainValidator(plan_from_json), PlainSerializer(plan_to_json, return_type=str)]
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from manifest.snapshot.snapshot import SnapshotKey
-from pyspark_paimon.request.message import Message
-from pyspark_paimon.request.results import Outcome
+from pyspark_paimon.results.message import Message
+from pyspark_paimon.results.results import Outcome
 
 if TYPE_CHECKING:
     from manifest.commit.conflicts import BucketId

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from paimon_base.public import public
 from paimon_base.siblings import PACKAGES
 from pyspark_paimon._version import HOME, __version__
-from pyspark_paimon.request.message import Message
+from pyspark_paimon.results.message import Message
 from pyspark_paimon.spark.client.session import server_of
 from pyspark_paimon.spark.wire.errors import INSTALL, InstallRefused
 from pyspark_paimon.spark.wire.rpc import ServerFacts

@@ -30,9 +30,9 @@ from pyspark_paimon.jobs.ordering import candidates, sort_rows
 from pyspark_paimon.local.backend import LocalBackend, session_frame
 from pyspark_paimon.local.read import rows_in
 from pyspark_paimon.request.backend import Progress, ScanRequest, TravelRequest
-from pyspark_paimon.request.counters import ScanTally
 from pyspark_paimon.request.executor import MeasuredPlan
-from pyspark_paimon.request.results import FunnelStage
+from pyspark_paimon.results.counters import ScanTally
+from pyspark_paimon.results.results import FunnelStage
 from pyspark_paimon.system.registry import METADATA
 
 if TYPE_CHECKING:

@@ -28,8 +28,8 @@ from manifest.schema.metadata_columns import ROW_ID
 from manifest.schema.table_schema import TableSchema
 from manifest.types.data_type import DataField, DataType, number_fields
 from pyspark_paimon.request.backend import ScanRequest
-from pyspark_paimon.request.counters import ScanTally
-from pyspark_paimon.request.results import FunnelStage
+from pyspark_paimon.results.counters import ScanTally
+from pyspark_paimon.results.results import FunnelStage
 from pyspark_paimon.system.backend import SystemTable
 from pyspark_paimon.system.columns import A_BIG, TEXT, system_schema
 from sparkexpr.values.column_type import Kind

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from manifest.schema import change
     from manifest.types import ddl
     from pyspark_paimon.operations import alter as alter_schema
-    from pyspark_paimon.request.state_results import TypeChangeResult
+    from pyspark_paimon.results.state_results import TypeChangeResult
 else:
     change = LazyModule("manifest.schema.change")
     ddl = LazyModule("manifest.types.ddl")
@@ -196,7 +196,7 @@ class TableEvolution(TableRole):
         from manifest.schema.evolution import evolve  # noqa: PLC0415  # as above
         from pyspark_paimon.request.backend import ScanRequest, TravelRequest  # noqa: PLC0415  # as above
         from pyspark_paimon.request.state import Start  # noqa: PLC0415  # as above
-        from pyspark_paimon.request.state_results import TypeChangeResult  # noqa: PLC0415  # as above
+        from pyspark_paimon.results.state_results import TypeChangeResult  # noqa: PLC0415  # as above
 
         pinned, schema = self._backend.ask(Start(travel=TravelRequest()))
         name = type_change.path[0]

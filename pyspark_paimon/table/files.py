@@ -21,7 +21,7 @@ from pyspark_paimon.typing import Filter
 if TYPE_CHECKING:
     from pyspark_paimon.operations import copy_files, missing_files, purge
     from pyspark_paimon.request.executor import Backend
-    from pyspark_paimon.request.state_results import CopyResult, MissingFilesResult, PurgeResult, TableChangeResult
+    from pyspark_paimon.results.state_results import CopyResult, MissingFilesResult, PurgeResult, TableChangeResult
 else:
     copy_files = LazyModule("pyspark_paimon.operations.copy_files")
     missing_files = LazyModule("pyspark_paimon.operations.missing_files")

@@ -16,16 +16,16 @@ from pyspark_paimon.table.role import TableRole
 from pyspark_paimon.typing import Time
 
 if TYPE_CHECKING:
-    from pyspark_paimon.operations import branches, consumers, restore, rollback, tags
     from pyspark_paimon.operations import partitions as partition_changes
-    from pyspark_paimon.request.state_results import TableChangeResult
+    from pyspark_paimon.operations.history import branches, consumers, restore, rollback, tags
+    from pyspark_paimon.results.state_results import TableChangeResult
 else:
-    branches = LazyModule("pyspark_paimon.operations.branches")
-    consumers = LazyModule("pyspark_paimon.operations.consumers")
+    branches = LazyModule("pyspark_paimon.operations.history.branches")
+    consumers = LazyModule("pyspark_paimon.operations.history.consumers")
     partition_changes = LazyModule("pyspark_paimon.operations.partitions")
-    restore = LazyModule("pyspark_paimon.operations.restore")
-    rollback = LazyModule("pyspark_paimon.operations.rollback")
-    tags = LazyModule("pyspark_paimon.operations.tags")
+    restore = LazyModule("pyspark_paimon.operations.history.restore")
+    rollback = LazyModule("pyspark_paimon.operations.history.rollback")
+    tags = LazyModule("pyspark_paimon.operations.history.tags")
 
 
 class TableHistory(TableRole):

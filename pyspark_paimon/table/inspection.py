@@ -13,14 +13,14 @@ from paimon_base.lazy import LazyModule
 from paimon_base.plugins import plugin
 from pyspark_paimon.filter.parse import bind_filter
 from pyspark_paimon.request.backend import IndexView, TravelRequest
-from pyspark_paimon.request.fsck_depth import Depth
 from pyspark_paimon.request.state import Pin, Snapshots
 from pyspark_paimon.request.validate import cutoff_of
+from pyspark_paimon.results.fsck_depth import Depth
 from pyspark_paimon.table.role import TableRole
 
 if TYPE_CHECKING:
     from pyspark_paimon.operations import analyze, index_advice, listings
-    from pyspark_paimon.request.state_results import FsckResult
+    from pyspark_paimon.results.state_results import FsckResult
     from pyspark_paimon.typing import Filter
 else:
     analyze = LazyModule("pyspark_paimon.operations.analyze")
@@ -312,8 +312,8 @@ class TableInspection(TableRole):
             raise InvalidArgument("fsck without repair changes nothing: dry_run can only be used with repair=True")
         if depth not in tuple(Depth) or limit < 0:
             raise InvalidArgument(f"fsck: depth must be one of {', '.join(Depth)}, not {depth!r}, and limit 0 or more, not {limit!r}")
-        from pyspark_paimon.request.fsck_problem import Problem, ProblemKind  # noqa: PLC0415  # see test_imports
-        from pyspark_paimon.request.state_results import FsckResult  # noqa: PLC0415  # as above
+        from pyspark_paimon.results.fsck_problem import Problem, ProblemKind  # noqa: PLC0415  # see test_imports
+        from pyspark_paimon.results.state_results import FsckResult  # noqa: PLC0415  # as above
 
         result: FsckResult
         check = plugin("request", "check")(depth=Depth(depth), limit=limit)

@@ -25,7 +25,7 @@ from sparkexpr.expression.tree import ColumnValue
 if TYPE_CHECKING:
     from manifest.schema.table_schema import TableSchema
     from pyspark_paimon.request.executor import Backend
-    from pyspark_paimon.request.results import MergeResult
+    from pyspark_paimon.results.results import MergeResult
 
 _RETRACTS = f"s.{ROW_KIND} IN ('-U', '-D')"
 

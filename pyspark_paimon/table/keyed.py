@@ -27,12 +27,12 @@ from pyspark_paimon.typing import Data, Expression, Filter, Keys, Time
 
 if TYPE_CHECKING:
     from pyspark_paimon.operations import change_rows
-    from pyspark_paimon.request import results
-    from pyspark_paimon.request.state_results import PurgeResult
+    from pyspark_paimon.results import results
+    from pyspark_paimon.results.state_results import PurgeResult
     from pyspark_paimon.table.merge import Merge
 else:
     change_rows = LazyModule("pyspark_paimon.operations.change_rows")
-    results = LazyModule("pyspark_paimon.request.results")
+    results = LazyModule("pyspark_paimon.results.results")
 
 
 class TableRows(TableRole):

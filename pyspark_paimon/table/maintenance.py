@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from pyspark_paimon.operations import maintenance as rounds
     from pyspark_paimon.operations import partitions as old_partitions
     from pyspark_paimon.operations import rescale as rescaling
-    from pyspark_paimon.operations import tags as tag_changes
-    from pyspark_paimon.request.results import AnalyzeResult, CompactResult, ExpireResult, IndexRewriteResult, MaintenanceResult
-    from pyspark_paimon.request.state_results import TableChangeResult
+    from pyspark_paimon.operations.history import tags as tag_changes
+    from pyspark_paimon.results.results import AnalyzeResult, CompactResult, ExpireResult, IndexRewriteResult, MaintenanceResult
+    from pyspark_paimon.results.state_results import TableChangeResult
 else:
     change = LazyModule("manifest.schema.change")
     alter = LazyModule("pyspark_paimon.operations.alter")
@@ -39,7 +39,7 @@ else:
     rescaling = LazyModule("pyspark_paimon.operations.rescale")
     rewrite_file_index = LazyModule("pyspark_paimon.operations.rewrite_file_index")
     rounds = LazyModule("pyspark_paimon.operations.maintenance")
-    tag_changes = LazyModule("pyspark_paimon.operations.tags")
+    tag_changes = LazyModule("pyspark_paimon.operations.history.tags")
 
 
 class TableMaintenance(TableRole):

@@ -13,8 +13,8 @@ from paimon_base.texts import count_text
 from pyspark_paimon.operations.change_rows import MergeRows
 from pyspark_paimon.request.backend import DeleteRequest
 from pyspark_paimon.request.executor import Backend
-from pyspark_paimon.request.results import MergeResult
 from pyspark_paimon.request.validate import CheckedMethods
+from pyspark_paimon.results.results import MergeResult
 from pyspark_paimon.typing import Expression
 
 if TYPE_CHECKING:

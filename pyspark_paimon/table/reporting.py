@@ -17,7 +17,7 @@ from pyspark_paimon.table.role import TableRole
 from pyspark_paimon.typing import Filter, Time
 
 if TYPE_CHECKING:
-    from pyspark_paimon.request.tree_report import TreeReport
+    from pyspark_paimon.results.tree_report import TreeReport
 
 
 class TableReporting(TableRole):

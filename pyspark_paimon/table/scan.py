@@ -19,9 +19,9 @@ from paimon_base.public import public
 from pyspark_paimon.filter.parse import bind_filter
 from pyspark_paimon.jobs.incremental import change_columns, scan_fields
 from pyspark_paimon.request.backend import ScanRequest
-from pyspark_paimon.request.counters import ScanCounters, ScanTally
 from pyspark_paimon.request.executor import Backend
 from pyspark_paimon.request.validate import CheckedMethods, projection, text_columns
+from pyspark_paimon.results.counters import ScanCounters, ScanTally
 from pyspark_paimon.table.engine_choice import check_session
 from pyspark_paimon.table.readable import Readable
 from pyspark_paimon.typing import Filter, SparkSession

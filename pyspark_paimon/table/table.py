@@ -42,7 +42,7 @@ from pyspark_paimon.typing import Data, Schema, SparkSession, Time
 if TYPE_CHECKING:
     from manifest.schema.table_schema import TableSchema
     from pyspark_paimon.request.backend import WriteRequest
-    from pyspark_paimon.request.results import WriteResult
+    from pyspark_paimon.results.results import WriteResult
     from pyspark_paimon.table.reader import TableReader
     from pyspark_paimon.table.writer import TableWriter
 

@@ -19,9 +19,9 @@ from pyspark_paimon.request.backend import ArrowRows, MissingColumns, Rows, Writ
 from pyspark_paimon.request.executor import Backend
 from pyspark_paimon.request.inputs import has_row_kinds, refuse_ragged, rows_of
 from pyspark_paimon.request.partition_spec import Spec, spec_of
-from pyspark_paimon.request.results import WriteResult
 from pyspark_paimon.request.state import SchemaOf
 from pyspark_paimon.request.validate import CheckedMethods, commit_identity, write_request
+from pyspark_paimon.results.results import WriteResult
 from pyspark_paimon.typing import Data
 
 

@@ -12,7 +12,7 @@ from lsm.read.metrics import ReadReport
 from paimon_base.plugins import plugin
 from paimon_base.public import public
 from paimon_base.texts import count_text, size_text
-from pyspark_paimon.request.results import FunnelStage
+from pyspark_paimon.results.results import FunnelStage
 
 if TYPE_CHECKING:
     from lsm.scan.plan import ScanPlan

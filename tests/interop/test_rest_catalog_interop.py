@@ -20,8 +20,8 @@ from manifest.io.errors import CatalogRefused, SnapshotNotFound, TableExists, Ta
 from paimon_base.errors import InvalidArgument, UnknownColumn
 from pyspark_paimon import Catalog, DatabaseExists, DatabaseNotFound
 from pyspark_paimon.plugins.catalogs.rest.messages import Identifier
-from pyspark_paimon.request.fsck_problem import ProblemKind
 from pyspark_paimon.request.state import Snapshots
+from pyspark_paimon.results.fsck_problem import ProblemKind
 from tests.catalogs.server import PREFIX, CatalogServer
 from tests.catalogs.server import TOKEN as OUR_TOKEN
 from tests.interop.peers import PYPAIMON, PeerUnavailable, environment

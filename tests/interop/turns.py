@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from pyspark_paimon import Table
-from pyspark_paimon.request.fsck_problem import Problem, ProblemKind
+from pyspark_paimon.results.fsck_problem import Problem, ProblemKind
 from tests.golden_rows import canonical
 from tests.interop.turn_players import Java, Ours, Player
 from tests.interop.turn_tables import Configuration, Row, World

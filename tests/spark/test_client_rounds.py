@@ -11,8 +11,8 @@ from manifest.io.errors import CommitConflict, CommitGaveUp
 from manifest.snapshot.snapshot import EMPTY_TABLE
 from pyspark_paimon.operations.compact import Compact, MovePostponed
 from pyspark_paimon.request.backend import DeleteRequest
-from pyspark_paimon.request.results import Outcome
 from pyspark_paimon.request.tasks import Task, TaskPlan
+from pyspark_paimon.results.results import Outcome
 from pyspark_paimon.spark.client import backend as client
 from pyspark_paimon.spark.client.backend import SparkBackend
 from pyspark_paimon.spark.client.staging import Staged

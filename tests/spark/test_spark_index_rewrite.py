@@ -17,7 +17,7 @@ from manifest.io.errors import CommitConflict
 from pyspark_paimon import Table
 from pyspark_paimon.operations.rewrite_file_index import RewriteFileIndex
 from pyspark_paimon.operations.tasks import PlanTasks
-from pyspark_paimon.request.results import Outcome
+from pyspark_paimon.results.results import Outcome
 from pyspark_paimon.spark.driver.outcome import outcome
 from pyspark_paimon.spark.server import schema as answer
 from pyspark_paimon.spark.wire import jobs as wire_jobs

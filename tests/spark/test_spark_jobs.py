@@ -32,9 +32,9 @@ from pyspark_paimon.operations.create import CreateTable
 from pyspark_paimon.operations.expire import ExpireSnapshots
 from pyspark_paimon.request.backend import ScanRequest, WriteRequest
 from pyspark_paimon.request.plan_json import plan_from_json, plan_to_json
-from pyspark_paimon.request.results import Outcome
 from pyspark_paimon.request.scan_questions import CountCheaply
 from pyspark_paimon.request.tasks import TaskWork
+from pyspark_paimon.results.results import Outcome
 from pyspark_paimon.spark.driver import commit, job_files
 from pyspark_paimon.spark.driver.commit import commit_tasks
 from pyspark_paimon.spark.driver.job_files import answer_file, answer_once, exclusively, is_running, mark_started, stored_answer

@@ -9,7 +9,7 @@ import pytest
 
 from paimon_base.thresholds import use_thresholds
 from pyspark_paimon import InvalidArgument, NullInKey, SchemaMismatch, Table
-from pyspark_paimon.operations.tags import CreateTag
+from pyspark_paimon.operations.history.tags import CreateTag
 from pyspark_paimon.spark.client.backend import SparkBackend, few_rows
 from pyspark_paimon.spark.client.scan_backend import SparkScans
 from pyspark_paimon.spark.wire import rpc

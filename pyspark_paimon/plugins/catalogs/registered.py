@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from manifest.io.errors import TableExists
-from pyspark_paimon.table.directory_catalog import DirectoryCatalog
+from pyspark_paimon.catalog.directory_catalog import DirectoryCatalog
 
 if TYPE_CHECKING:
     from manifest.schema.table_schema import TableSchema

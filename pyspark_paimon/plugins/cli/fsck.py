@@ -15,13 +15,13 @@ from pyspark_paimon.plugins.cli.output import print_grid, print_json, print_line
 from pyspark_paimon.plugins.cli.target import TableOption, destructive
 
 if TYPE_CHECKING:
-    from pyspark_paimon.request import fsck_depth as depths
-    from pyspark_paimon.request import results
-    from pyspark_paimon.request.fsck_problem import Problem
-    from pyspark_paimon.request.state_results import FsckResult
+    from pyspark_paimon.results import fsck_depth as depths
+    from pyspark_paimon.results import results
+    from pyspark_paimon.results.fsck_problem import Problem
+    from pyspark_paimon.results.state_results import FsckResult
 else:  # help needs neither
-    depths = LazyModule("pyspark_paimon.request.fsck_depth")
-    results = LazyModule("pyspark_paimon.request.results")
+    depths = LazyModule("pyspark_paimon.results.fsck_depth")
+    results = LazyModule("pyspark_paimon.results.results")
 
 FOUND, CANNOT = 1, 2
 

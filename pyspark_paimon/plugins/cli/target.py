@@ -19,15 +19,15 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from manifest.io import paths
-    from pyspark_paimon.request import message
-    from pyspark_paimon.request.message import Message
-    from pyspark_paimon.table import catalog as catalogs
+    from pyspark_paimon.catalog import catalog as catalogs
+    from pyspark_paimon.catalog.catalog_base import AnyCatalog
+    from pyspark_paimon.results import message
+    from pyspark_paimon.results.message import Message
     from pyspark_paimon.table import table as tables
-    from pyspark_paimon.table.catalog_base import AnyCatalog
     from pyspark_paimon.table.table import Table
 else:  # help needs none of them
-    catalogs = LazyModule("pyspark_paimon.table.catalog")
-    message = LazyModule("pyspark_paimon.request.message")
+    catalogs = LazyModule("pyspark_paimon.catalog.catalog")
+    message = LazyModule("pyspark_paimon.results.message")
     paths = LazyModule("manifest.io.paths")
     tables = LazyModule("pyspark_paimon.table.table")
 

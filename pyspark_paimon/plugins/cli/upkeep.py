@@ -15,9 +15,9 @@ from pyspark_paimon.plugins.cli.target import TableOption, destructive, on_table
 from pyspark_paimon.plugins.cli.write import Properties
 
 if TYPE_CHECKING:
-    from pyspark_paimon.request import results
+    from pyspark_paimon.results import results
 else:  # help does not need it
-    results = LazyModule("pyspark_paimon.request.results")
+    results = LazyModule("pyspark_paimon.results.results")
 
 Full = Annotated[bool, typer.Option("--full", help="Merge all files, not only those that universal compaction picks.")]
 OlderThan = Annotated[str | None, typer.Option("--older-than", help="Date or time: 2024-01-31T10:00:00.")]

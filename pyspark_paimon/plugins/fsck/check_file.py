@@ -20,8 +20,8 @@ from pyspark_paimon.plugins.fsck.data_file import CheckedDataFile
 from pyspark_paimon.plugins.fsck.indexes import check_index_file
 from pyspark_paimon.plugins.fsck.unit import DataUnit, Unit, is_whole
 from pyspark_paimon.plugins.fsck.walk import branch_store
-from pyspark_paimon.request.fsck_depth import Depth
-from pyspark_paimon.request.fsck_problem import Findings
+from pyspark_paimon.results.fsck_depth import Depth
+from pyspark_paimon.results.fsck_problem import Findings
 from sparkexpr.values.arrays import Int32s
 
 

@@ -19,7 +19,7 @@ from manifest.io.errors import SnapshotExpired
 from manifest.schema.table_schema import BucketMode
 from manifest.store import FileStore
 from paimon_base.errors import CorruptFile
-from pyspark_paimon.request.fsck_problem import Findings, Origin, ProblemKind
+from pyspark_paimon.results.fsck_problem import Findings, Origin, ProblemKind
 
 _PARTITION = "_PARTITION"
 

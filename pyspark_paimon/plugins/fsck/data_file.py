@@ -41,8 +41,8 @@ from paimon_base.lazy import cached_property
 from pyspark_paimon.plugins.fsck.indexes import CheckedFileIndexes
 from pyspark_paimon.plugins.fsck.manifests import covers
 from pyspark_paimon.plugins.fsck.unit import DataUnit, place_of
-from pyspark_paimon.request.fsck_depth import Depth
-from pyspark_paimon.request.fsck_problem import Findings, ProblemKind
+from pyspark_paimon.results.fsck_depth import Depth
+from pyspark_paimon.results.fsck_problem import Findings, ProblemKind
 from sparkexpr.values.arrays import Int32s, Mask
 from sparkexpr.values.column_type import FLOATS, ColumnType, Kind, Plain
 from sparkexpr.values.plain_value import from_scalar, plain_array

@@ -21,7 +21,7 @@ from manifest.store import FileStore
 from paimon_base.errors import CorruptFile, PaimonError
 from paimon_base.lazy import cached_property
 from pyspark_paimon.plugins.fsck.manifests import BROKEN
-from pyspark_paimon.request.fsck_problem import Findings, Origin, ProblemKind
+from pyspark_paimon.results.fsck_problem import Findings, Origin, ProblemKind
 
 _HINT_TRIES = 3
 _LONG_DIGITS = 19

@@ -26,7 +26,7 @@ from manifest.schema.table_schema import TableSchema
 from manifest.store import FileStore
 from paimon_base.errors import CorruptFile, PaimonError
 from pyspark_paimon.plugins.fsck.unit import DataUnit, IndexUnit, place_of
-from pyspark_paimon.request.fsck_problem import Findings, ProblemKind
+from pyspark_paimon.results.fsck_problem import Findings, ProblemKind
 
 
 @dataclass

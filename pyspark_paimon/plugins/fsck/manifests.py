@@ -18,7 +18,7 @@ from manifest.entry.manifest_list import ManifestFileMeta
 from manifest.stats.column_stats import ColumnBounds
 from manifest.store import FileStore
 from paimon_base.errors import CorruptFile, PaimonError
-from pyspark_paimon.request.fsck_problem import Findings, Origin, ProblemKind
+from pyspark_paimon.results.fsck_problem import Findings, Origin, ProblemKind
 from sparkexpr.values.float_order import spark_order_key
 
 BROKEN = (PaimonError, OSError, ValueError, LookupError, TypeError, ArithmeticError, AttributeError, RecursionError, AssertionError)

@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from paimon_base.lazy import LazyModule
-from pyspark_paimon.request.fsck_depth import Depth
-from pyspark_paimon.request.fsck_problem import Findings, Origin
 from pyspark_paimon.request.operation import OpenTable, Question, SharedQuestion
-from pyspark_paimon.request.state_results import FsckResult
+from pyspark_paimon.results.fsck_depth import Depth
+from pyspark_paimon.results.fsck_problem import Findings, Origin
+from pyspark_paimon.results.state_results import FsckResult
 
 if TYPE_CHECKING:
     from pyspark.sql.datasource import DataSourceReader

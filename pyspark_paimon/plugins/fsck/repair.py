@@ -29,7 +29,7 @@ from paimon_base.errors import CorruptFile, InvalidArgument
 from paimon_base.log import logger_of
 from pyspark_paimon.plugins.fsck.history import CheckedHistory
 from pyspark_paimon.plugins.fsck.walk import branch_store
-from pyspark_paimon.request.fsck_problem import Findings, Problem, ProblemKind, Repair, RepairKind
+from pyspark_paimon.results.fsck_problem import Findings, Problem, ProblemKind, Repair, RepairKind
 
 _LOG = logger_of(__name__)
 _MISSING = frozenset({ProblemKind.MISSING_FILE, ProblemKind.MANIFEST_LIST, ProblemKind.MANIFEST, ProblemKind.INDEX_MANIFEST})

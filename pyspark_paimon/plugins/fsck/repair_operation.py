@@ -6,18 +6,18 @@ import time
 
 from paimon_base.texts import count_text
 from pyspark_paimon.operations.compact import Compact, compact_table
-from pyspark_paimon.operations.removal import Destruction
+from pyspark_paimon.operations.history.removal import Destruction
 from pyspark_paimon.plugins.fsck.operation import Fsck
 from pyspark_paimon.plugins.fsck.repair import Repairs, forget_before_gap, repair_metadata
 from pyspark_paimon.plugins.fsck.repair_rows import repair_rows
 from pyspark_paimon.plugins.fsck.states import WAITING
 from pyspark_paimon.request.executor import Backend
-from pyspark_paimon.request.fsck_problem import Problem, Repair, RepairKind
-from pyspark_paimon.request.message import CommitId
 from pyspark_paimon.request.operation import OpenTable
 from pyspark_paimon.request.state import SchemaOf
-from pyspark_paimon.request.state_results import FsckResult, TableChangeResult
 from pyspark_paimon.request.validate import commit_identity
+from pyspark_paimon.results.fsck_problem import Problem, Repair, RepairKind
+from pyspark_paimon.results.message import CommitId
+from pyspark_paimon.results.state_results import FsckResult, TableChangeResult
 
 
 class RepairTable(Destruction):

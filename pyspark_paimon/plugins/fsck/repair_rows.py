@@ -28,7 +28,7 @@ from paimon_base.errors import CorruptFile, PaimonError
 from paimon_base.log import logger_of
 from pyspark_paimon.plugins.fsck.repair import Repairs, states_of
 from pyspark_paimon.plugins.fsck.walk import branch_store
-from pyspark_paimon.request.fsck_problem import Problem, ProblemKind, RepairKind
+from pyspark_paimon.results.fsck_problem import Problem, ProblemKind, RepairKind
 
 _LOG = logger_of(__name__)
 

@@ -25,8 +25,8 @@ from pyspark_paimon.plugins.fsck.check_keys import check_key_partitions
 from pyspark_paimon.plugins.fsck.jobs import findings_from_json, findings_to_json
 from pyspark_paimon.plugins.fsck.unit import Unit
 from pyspark_paimon.plugins.fsck.walk import count_orphans, walk
-from pyspark_paimon.request.fsck_depth import Depth
-from pyspark_paimon.request.fsck_problem import Findings
+from pyspark_paimon.results.fsck_depth import Depth
+from pyspark_paimon.results.fsck_problem import Findings
 from pyspark_paimon.scheduling.task_packing import assign_by_size
 from pyspark_paimon.spark.wire.errors import attach_error_notes
 

@@ -27,7 +27,7 @@ from pyspark_paimon.plugins.fsck.live_files import LiveBucket, LiveFiles, digest
 from pyspark_paimon.plugins.fsck.manifests import BROKEN, CheckedManifests
 from pyspark_paimon.plugins.fsck.row_ranges import broken_ranges
 from pyspark_paimon.plugins.fsck.unit import DataUnit, IndexUnit, Unit, place_of
-from pyspark_paimon.request.fsck_problem import Findings, Origin, ProblemKind
+from pyspark_paimon.results.fsck_problem import Findings, Origin, ProblemKind
 
 LEFT_BEHIND = "deletion vectors of files that are gone"
 

@@ -14,7 +14,7 @@ from manifest.entry.index_manifest import IndexManifestEntry
 from manifest.io.paths import escape, partition_text
 from manifest.store import FileStore
 from paimon_base.errors import PaimonError
-from pyspark_paimon.request.fsck_problem import Findings, Origin, ProblemKind
+from pyspark_paimon.results.fsck_problem import Findings, Origin, ProblemKind
 
 
 class DataUnit(BaseModel):

@@ -16,7 +16,7 @@ from paimon_base.errors import CorruptFile, PaimonError
 from pyspark_paimon.plugins.fsck.history import CheckedHistory
 from pyspark_paimon.plugins.fsck.states import CheckedStates
 from pyspark_paimon.plugins.fsck.unit import Unit
-from pyspark_paimon.request.fsck_problem import Findings, Origin, ProblemKind
+from pyspark_paimon.results.fsck_problem import Findings, Origin, ProblemKind
 
 ORPHANS, ORPHAN_BYTES = "unreferenced files", "bytes of unreferenced files"
 

@@ -18,8 +18,8 @@ from pyspark_paimon.plugins.sql.names import KnownTables
 from pyspark_paimon.plugins.sql.new_table import spark_type_text
 from pyspark_paimon.plugins.sql.subqueries import Subqueries, has_subquery
 from pyspark_paimon.plugins.sql.tags import alter_tag
-from pyspark_paimon.plugins.sql.words import NameParts, TokenCursor, partition_spec, replace_qualifiers
-from pyspark_paimon.request.results import MergeResult
+from pyspark_paimon.plugins.sql.text.words import NameParts, TokenCursor, partition_spec, replace_qualifiers
+from pyspark_paimon.results.results import MergeResult
 from pyspark_paimon.table.table import Table
 
 AlterCall: TypeAlias = Callable[[Any], object]

@@ -20,8 +20,8 @@ from paimon_base.errors import CorruptFile, InvalidArgument, PaimonError
 from pyspark_paimon.filter.columns import resolve
 from pyspark_paimon.plugins.sql.answers import frame_of_rows
 from pyspark_paimon.plugins.sql.names import KnownTables
-from pyspark_paimon.plugins.sql.words import TokenCursor, WrittenValue
-from pyspark_paimon.request.results import WriteResult
+from pyspark_paimon.plugins.sql.text.words import TokenCursor, WrittenValue
+from pyspark_paimon.results.results import WriteResult
 from pyspark_paimon.table.table import Table
 
 _ON_ERROR = ("ABORT_STATEMENT", "CONTINUE", "SKIP_FILE")

@@ -12,7 +12,7 @@ from pyspark_paimon.plugins.sql.answers import frame_of_result
 from pyspark_paimon.plugins.sql.names import SOURCES, KnownTables
 from pyspark_paimon.plugins.sql.new_table import NewTable, copy_definition, read_clauses, read_column_or_key
 from pyspark_paimon.plugins.sql.queries import run_query
-from pyspark_paimon.plugins.sql.words import NameParts, TokenCursor
+from pyspark_paimon.plugins.sql.text.words import NameParts, TokenCursor
 from pyspark_paimon.table.table import Table
 
 

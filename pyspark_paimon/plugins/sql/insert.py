@@ -15,7 +15,7 @@ from pyspark_paimon.frames.spark_types import spark_type
 from pyspark_paimon.plugins.sql.answers import frame_of_result
 from pyspark_paimon.plugins.sql.names import KnownTables
 from pyspark_paimon.plugins.sql.queries import run_query
-from pyspark_paimon.plugins.sql.words import TokenCursor, WrittenValue
+from pyspark_paimon.plugins.sql.text.words import TokenCursor, WrittenValue
 from pyspark_paimon.spark.wire.session_settings import settings_of
 from pyspark_paimon.table.table import Table
 

@@ -11,7 +11,7 @@ from pyspark_paimon.plugins.sql.alter import assigned_value, assignments, qualif
 from pyspark_paimon.plugins.sql.answers import frame_of_result
 from pyspark_paimon.plugins.sql.names import KnownTables
 from pyspark_paimon.plugins.sql.queries import run_query
-from pyspark_paimon.plugins.sql.words import NameParts, TokenCursor, replace_qualifiers
+from pyspark_paimon.plugins.sql.text.words import NameParts, TokenCursor, replace_qualifiers
 from pyspark_paimon.table.merge import Merge
 
 _STOPS = ("WHEN",)

@@ -13,12 +13,12 @@ from weakref import WeakKeyDictionary
 from manifest.io.catalog_errors import NotOffered
 from manifest.io.errors import TableNotFound
 from paimon_base.errors import InvalidArgument, PaimonError
+from pyspark_paimon.catalog.catalog_base import DEFAULT_DATABASE, AnyCatalog, DatabaseNotFound
+from pyspark_paimon.catalog.view import View
 from pyspark_paimon.frames.spark_functions import quote_name
-from pyspark_paimon.plugins.sql.words import NameParts
+from pyspark_paimon.plugins.sql.text.words import NameParts
 from pyspark_paimon.spark.driver.options import BRANCH_OPTION, PATH, stored_options
-from pyspark_paimon.table.catalog_base import DEFAULT_DATABASE, AnyCatalog, DatabaseNotFound
 from pyspark_paimon.table.table import Table
-from pyspark_paimon.table.view import View
 
 SOURCES = ("paimon", "pyspark_paimon")
 """Prefixes of a path (paimon.`/warehouse/t`), allowed before a database name too."""

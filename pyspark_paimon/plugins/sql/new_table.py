@@ -16,8 +16,8 @@ from pyspark_paimon.frames.spark_functions import quote_name
 from pyspark_paimon.frames.spark_types import spark_type
 from pyspark_paimon.plugins.sql.answers import description, frame_of_rows
 from pyspark_paimon.plugins.sql.names import KnownTables, text_literal
+from pyspark_paimon.plugins.sql.text.words import NameParts, TokenCursor, WrittenValue
 from pyspark_paimon.plugins.sql.views import view_statement
-from pyspark_paimon.plugins.sql.words import NameParts, TokenCursor, WrittenValue
 from pyspark_paimon.table.table import Table
 
 _MEANT = {"TIMESTAMP": "TIMESTAMP_LTZ", "BINARY": "BYTES", "BYTE": "TINYINT", "SHORT": "SMALLINT", "LONG": "BIGINT", "REAL": "FLOAT"}

@@ -13,13 +13,13 @@ import pyarrow as pa
 
 from manifest.options.durations import parse_duration_millis
 from paimon_base.errors import InvalidArgument, PaimonError
+from pyspark_paimon.catalog.view import SPARK
 from pyspark_paimon.plugins.sql.answers import frame_of_result, frame_of_rows
 from pyspark_paimon.plugins.sql.names import KnownTables
 from pyspark_paimon.plugins.sql.table_functions import table_name
-from pyspark_paimon.plugins.sql.words import TokenCursor, WrittenValue
+from pyspark_paimon.plugins.sql.text.words import TokenCursor, WrittenValue
 from pyspark_paimon.request.backend import OrphanFile
 from pyspark_paimon.table.table import Table
-from pyspark_paimon.table.view import SPARK
 
 Arguments = Mapping[str, WrittenValue]
 """Values by argument name, without NULLs."""

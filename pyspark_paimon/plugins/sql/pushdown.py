@@ -22,8 +22,8 @@ from manifest.schema.metadata_columns import METADATA_NAMES, metadata_names
 from manifest.schema.table_schema import TableSchema
 from paimon_base.errors import InvalidArgument, PaimonError
 from pyspark_paimon.filter.parse import parse_filter
-from pyspark_paimon.plugins.sql.pipelines import without_pipelines
-from pyspark_paimon.plugins.sql.words import StatementTokens, tokens_of
+from pyspark_paimon.plugins.sql.text.pipelines import without_pipelines
+from pyspark_paimon.plugins.sql.text.words import StatementTokens, tokens_of
 from sparkexpr.expression.tree import ColumnValue, FunctionCall
 from sparkexpr.values.column_type import STRINGS, TIMESTAMPS, ColumnType, Kind
 from sparkexpr.values.time_zone import time_zone

@@ -18,10 +18,10 @@ from pyspark_paimon.plugins.sql.join_keys import TableScan, prune_joins
 from pyspark_paimon.plugins.sql.metadata_answers import SimpleAggregate
 from pyspark_paimon.plugins.sql.names import KnownTables
 from pyspark_paimon.plugins.sql.pushdown import Usage, narrowed, usages
-from pyspark_paimon.plugins.sql.relations import has_alias, insert_targets, relations, skip_sample
 from pyspark_paimon.plugins.sql.table_functions import function_frame
+from pyspark_paimon.plugins.sql.text.relations import has_alias, insert_targets, relations, skip_sample
+from pyspark_paimon.plugins.sql.text.words import NameParts, TokenCursor
 from pyspark_paimon.plugins.sql.view_text import expand_views
-from pyspark_paimon.plugins.sql.words import NameParts, TokenCursor
 from pyspark_paimon.spark.wire.session_settings import has_settings
 from pyspark_paimon.table.table import Table
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from paimon_base.errors import InvalidArgument
 from paimon_base.public import public
+from pyspark_paimon.catalog.catalog_base import AnyCatalog
 from pyspark_paimon.plugins.sql.alter import alter_table, comment, delete, truncate, update
 from pyspark_paimon.plugins.sql.copy_into import copy_into
 from pyspark_paimon.plugins.sql.create import create_table, drop_table, replace_table
@@ -15,7 +16,6 @@ from pyspark_paimon.plugins.sql.insert import insert
 from pyspark_paimon.plugins.sql.merge_into import merge_into
 from pyspark_paimon.plugins.sql.names import KnownTables
 from pyspark_paimon.plugins.sql.new_table import show_columns, show_create_table
-from pyspark_paimon.plugins.sql.parameters import Parameters, with_parameters
 from pyspark_paimon.plugins.sql.procedures import call_procedure
 from pyspark_paimon.plugins.sql.queries import run_query
 from pyspark_paimon.plugins.sql.show import (
@@ -34,10 +34,10 @@ from pyspark_paimon.plugins.sql.show import (
 )
 from pyspark_paimon.plugins.sql.table_functions import replace_max_pt
 from pyspark_paimon.plugins.sql.tags import show_tags
+from pyspark_paimon.plugins.sql.text.parameters import Parameters, with_parameters
+from pyspark_paimon.plugins.sql.text.words import TokenCursor
 from pyspark_paimon.plugins.sql.views import alter_view, create_view, drop_view, show_views
-from pyspark_paimon.plugins.sql.words import TokenCursor
 from pyspark_paimon.spark.wire.session_settings import SETTINGS_PREFIX, check_setting
-from pyspark_paimon.table.catalog_base import AnyCatalog
 from sparkexpr.values.time_zone import time_zone
 
 if TYPE_CHECKING:

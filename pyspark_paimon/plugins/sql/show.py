@@ -13,15 +13,15 @@ import pyarrow as pa
 
 from manifest.io.catalog_errors import NotOffered
 from paimon_base.errors import InvalidArgument
+from pyspark_paimon.catalog.catalog_base import DEFAULT_DATABASE
 from pyspark_paimon.frames.spark_functions import quote_name
 from pyspark_paimon.plugins.sql.answers import frame_of_result, frame_of_rows
 from pyspark_paimon.plugins.sql.names import KnownTables
 from pyspark_paimon.plugins.sql.new_table import column_rows, description_rows
 from pyspark_paimon.plugins.sql.show_patterns import compile_pattern, database_name, like_pattern
+from pyspark_paimon.plugins.sql.text.words import TokenCursor, partition_spec
 from pyspark_paimon.plugins.sql.views import view_rows
-from pyspark_paimon.plugins.sql.words import TokenCursor, partition_spec
 from pyspark_paimon.request.partition_spec import display_pattern, spec_of
-from pyspark_paimon.table.catalog_base import DEFAULT_DATABASE
 
 _OTHERS = {"DATABASE", "SCHEMA", "NAMESPACE", "FUNCTION", "QUERY", "CATALOG", "SELECT", "WITH", "("}
 """Words after DESCRIBE that are not table names."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from pyspark_paimon.plugins.sql.names import SOURCES
-from pyspark_paimon.plugins.sql.words import TokenCursor
+from pyspark_paimon.plugins.sql.text.words import TokenCursor
 
 
 def database_name(words: TokenCursor) -> str:

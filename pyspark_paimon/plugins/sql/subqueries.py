@@ -19,9 +19,9 @@ from paimon_base.thresholds import thresholds
 from pyspark_paimon.filter.parse import bind_filter
 from pyspark_paimon.frames.spark_functions import quote_name
 from pyspark_paimon.plugins.sql.names import KnownTables
-from pyspark_paimon.plugins.sql.parameters import literal_sql
 from pyspark_paimon.plugins.sql.queries import run_query
-from pyspark_paimon.plugins.sql.words import TokenCursor
+from pyspark_paimon.plugins.sql.text.parameters import literal_sql
+from pyspark_paimon.plugins.sql.text.words import TokenCursor
 from pyspark_paimon.table.table import Table
 
 _STARTS = {"SELECT", "WITH", "FROM", "VALUES", "TABLE"}

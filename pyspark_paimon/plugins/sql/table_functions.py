@@ -12,7 +12,7 @@ from manifest.options.tag_periods import TagPeriods
 from paimon_base.errors import InvalidArgument
 from pyspark_paimon.frames.spark_types import spark_type
 from pyspark_paimon.plugins.sql.names import KnownTables, text_literal
-from pyspark_paimon.plugins.sql.words import NameParts, TokenCursor
+from pyspark_paimon.plugins.sql.text.words import NameParts, TokenCursor
 
 if TYPE_CHECKING:
     from pyspark_paimon.table.table import Table

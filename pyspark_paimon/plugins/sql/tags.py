@@ -8,7 +8,7 @@ from typing import Any
 from paimon_base.errors import InvalidArgument
 from pyspark_paimon.plugins.sql.answers import frame_of_result, frame_of_rows
 from pyspark_paimon.plugins.sql.names import KnownTables
-from pyspark_paimon.plugins.sql.words import TokenCursor
+from pyspark_paimon.plugins.sql.text.words import TokenCursor
 from pyspark_paimon.table.table import Table
 
 _UNITS = {"DAYS": "days", "DAY": "days", "HOURS": "hours", "HOUR": "hours", "MINUTES": "minutes", "MINUTE": "minutes"}

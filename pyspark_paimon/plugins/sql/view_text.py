@@ -11,11 +11,11 @@ from sqlglot.errors import SqlglotError
 from sqlglot.tokens import TokenType  # type: ignore[attr-defined]  # as sqlglot shows it
 
 from paimon_base.errors import InvalidArgument
+from pyspark_paimon.catalog.view import View
 from pyspark_paimon.frames.spark_functions import quote_name
 from pyspark_paimon.plugins.sql.names import KnownTables
-from pyspark_paimon.plugins.sql.relations import has_alias, relations, skip_sample, without_table_words
-from pyspark_paimon.plugins.sql.words import NameParts, TokenCursor, replace_qualifiers
-from pyspark_paimon.table.view import View
+from pyspark_paimon.plugins.sql.text.relations import has_alias, relations, skip_sample, without_table_words
+from pyspark_paimon.plugins.sql.text.words import NameParts, TokenCursor, replace_qualifiers
 
 ColumnsOf = Callable[[str], Sequence[str]]
 """Returns the names of a query's columns."""

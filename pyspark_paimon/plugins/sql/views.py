@@ -10,16 +10,16 @@ import pyarrow as pa
 
 from manifest.io.errors import TableExists
 from paimon_base.errors import InvalidArgument
+from pyspark_paimon.catalog.catalog_base import DEFAULT_DATABASE, AnyCatalog
+from pyspark_paimon.catalog.view import SPARK, View
 from pyspark_paimon.frames.spark_functions import quote_name
 from pyspark_paimon.frames.spark_types import spark_type
 from pyspark_paimon.plugins.sql.answers import description, frame_of_result, frame_of_rows
 from pyspark_paimon.plugins.sql.names import KnownTables, text_literal
 from pyspark_paimon.plugins.sql.queries import replace_tables, run_query, with_views
 from pyspark_paimon.plugins.sql.show_patterns import database_name, like_pattern
+from pyspark_paimon.plugins.sql.text.words import TokenCursor
 from pyspark_paimon.plugins.sql.view_text import qualify_names, refuse_moved, views_read_by
-from pyspark_paimon.plugins.sql.words import TokenCursor
-from pyspark_paimon.table.catalog_base import DEFAULT_DATABASE, AnyCatalog
-from pyspark_paimon.table.view import SPARK, View
 
 
 def create_view(names: KnownTables, words: TokenCursor) -> Any:

@@ -39,9 +39,9 @@ from pyspark_paimon.request.backend import (
     WriteRequest,
 )
 from pyspark_paimon.request.merge import check_merge
-from pyspark_paimon.request.results import MergeResult, Outcome, WriteResult
 from pyspark_paimon.request.state import Pin, SchemaOf
 from pyspark_paimon.request.tasks import TaskRun
+from pyspark_paimon.results.results import MergeResult, Outcome, WriteResult
 from pyspark_paimon.spark.client.ownership import Target
 from pyspark_paimon.spark.client.scan_backend import SparkScans
 from pyspark_paimon.spark.client.staging import Staged, stage_changes, stage_rows, stage_tasks

@@ -28,7 +28,7 @@ from pyspark_paimon.frames.spark_types import arrow_for_spark, spark_type
 from pyspark_paimon.request.backend import EVERY_LEVEL, DeleteRequest, ScanRequest, SparkRows, WriteRequest
 from pyspark_paimon.request.bound import Value
 from pyspark_paimon.request.merge import Clause, MergeRequest
-from pyspark_paimon.request.results import MergeResult, Outcome, WriteResult
+from pyspark_paimon.results.results import MergeResult, Outcome, WriteResult
 from pyspark_paimon.spark.client.estimate import estimate
 from pyspark_paimon.spark.client.expression_sql import column_sql, new_version_sql, raise_sql, scalar_sql, spark_sql
 from pyspark_paimon.spark.client.ownership import Target

@@ -23,11 +23,9 @@ from paimon_base.thresholds import thresholds
 from pyspark_paimon.jobs.ordering import candidates, sort_frame, sort_rows
 from pyspark_paimon.jobs.progress import reporting_start, reporting_tasks
 from pyspark_paimon.request.backend import Progress, ScanRequest
-from pyspark_paimon.request.counters import ScanTally
 from pyspark_paimon.request.executor import MeasuredPlan, RowGrouping
 from pyspark_paimon.request.operation import Request
 from pyspark_paimon.request.plan_json import report_from_json, summaries_from_json
-from pyspark_paimon.request.results import FunnelStage
 from pyspark_paimon.request.scan_questions import (
     AggregateCheaply,
     AggregateRows,
@@ -39,6 +37,8 @@ from pyspark_paimon.request.scan_questions import (
     ReadRows,
 )
 from pyspark_paimon.request.state import SchemaOf
+from pyspark_paimon.results.counters import ScanTally
+from pyspark_paimon.results.results import FunnelStage
 from pyspark_paimon.spark.wire import rpc
 from pyspark_paimon.spark.wire.arrow_stream import BLOB, decode_batches
 from pyspark_paimon.spark.wire.errors import raise_typed_errors

@@ -16,7 +16,7 @@ from manifest.snapshot.commit_info import CommitInfo
 from manifest.snapshot.snapshot import BATCH_IDENTIFIER
 from manifest.store import FileStore
 from pyspark_paimon.request.operation import OpenTable, Operation
-from pyspark_paimon.request.results import Outcome
+from pyspark_paimon.results.results import Outcome
 from pyspark_paimon.spark.driver.job_files import (
     answer_once,
     exclusively,

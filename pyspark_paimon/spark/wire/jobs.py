@@ -8,7 +8,7 @@ from pydantic import Field
 
 from manifest.snapshot.snapshot import ReadState, SnapshotKey
 from pyspark_paimon.request.backend import WriteRequest
-from pyspark_paimon.request.message import Message
+from pyspark_paimon.results.message import Message
 
 
 class HashScan(Message):

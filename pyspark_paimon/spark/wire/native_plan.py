@@ -11,7 +11,7 @@ from typing import Any
 
 from manifest.types.data_type import DataType
 from pyspark_paimon.frames.spark_functions import quote_name, text_sql
-from pyspark_paimon.request.message import Message
+from pyspark_paimon.results.message import Message
 from sparkexpr.values.column_type import BINARIES, FLOATS, STRINGS, Kind
 
 _NAMES = {

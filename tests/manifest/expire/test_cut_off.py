@@ -24,7 +24,7 @@ from manifest.io.wrapped import WrappedFileIO
 from manifest.store import FileStore
 from paimon_base.errors import CorruptFile
 from pyspark_paimon.plugins.fsck.walk import walk
-from pyspark_paimon.request.fsck_problem import Findings
+from pyspark_paimon.results.fsck_problem import Findings
 from tests.manifest.commit_kit import check_table, committer, data_file, live_names, make_table, message
 
 ALWAYS = 2**62

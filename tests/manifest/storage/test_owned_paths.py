@@ -319,7 +319,7 @@ OUTSIDE_OF_TABLES = {
     "pyspark_paimon/plugins/sql/alter.py": "rows",
     "pyspark_paimon/spark/client/forks.py": "a directory that this process made",
     "pyspark_paimon/spark/driver/job_files.py": "files of this user's jobs",
-    "pyspark_paimon/table/directory_catalog.py": "a table or database that the user drops",
+    "pyspark_paimon/catalog/directory_catalog.py": "a table or database that the user drops",
     "pyspark_paimon/plugins/catalogs/hive/catalog.py": "as above",
 }
 """Modules that delete something else than files of a table, or below the restriction."""

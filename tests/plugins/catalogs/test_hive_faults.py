@@ -13,7 +13,7 @@ from pyspark_paimon.plugins.catalogs.hive.metastore import Metastore
 from pyspark_paimon.plugins.catalogs.hive.options import HiveOptions
 from pyspark_paimon.plugins.catalogs.hive.tables import is_paimon
 from pyspark_paimon.plugins.catalogs.hive.wire import text, value_of
-from pyspark_paimon.request.results import Removal
+from pyspark_paimon.results.results import Removal
 
 
 class Remembering(Metastore):

@@ -20,7 +20,7 @@ from manifest.entry.data_file import FileKind, ManifestEntry
 from manifest.io.paths import FileNames
 from pyspark_paimon import Table
 from pyspark_paimon.plugins.fsck.states import LEFT_BEHIND
-from pyspark_paimon.request.fsck_problem import ProblemKind as K
+from pyspark_paimon.results.fsck_problem import ProblemKind as K
 from tests.damaged_tables import Case, Damage, Surgeon, check, cut, flip, gone, named
 
 Edit = Callable[[pa.Table], pa.Table]

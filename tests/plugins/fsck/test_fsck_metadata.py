@@ -12,7 +12,7 @@ import pytest
 from manifest.entry.data_file import FileKind
 from manifest.row.binary_row import encode_row
 from manifest.stats.column_stats import SimpleStats
-from pyspark_paimon.request.fsck_problem import ProblemKind as K
+from pyspark_paimon.results.fsck_problem import ProblemKind as K
 from tests.build import keyed
 from tests.damaged_tables import Case, Damage, Surgeon, check, cut, flip, gone
 

@@ -13,8 +13,8 @@ import pytest
 from manifest.io import failpoints
 from paimon_base.errors import InvalidArgument
 from pyspark_paimon import Table
-from pyspark_paimon.request.fsck_problem import RepairKind as R
-from pyspark_paimon.request.state_results import FsckResult
+from pyspark_paimon.results.fsck_problem import RepairKind as R
+from pyspark_paimon.results.state_results import FsckResult
 from tests.damaged_tables import Case, Copies, Surgeon, gone
 from tests.plugins.fsck.test_fsck_indexes import DAMAGES as OF_INDEXES
 from tests.plugins.fsck.test_fsck_metadata import DAMAGES as OF_METADATA

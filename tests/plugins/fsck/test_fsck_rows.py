@@ -16,7 +16,7 @@ from manifest.row.binary_row import encode_row
 from manifest.stats.column_stats import SimpleStats
 from paimon_base.errors import CorruptFile
 from pyspark_paimon import Table
-from pyspark_paimon.request.fsck_problem import ProblemKind as K
+from pyspark_paimon.results.fsck_problem import ProblemKind as K
 from tests.damage import damaged, footer_span
 from tests.damaged_tables import Case, Damage, Surgeon, check, cut, flip
 

@@ -9,8 +9,8 @@ import pytest
 from pyspark_paimon.local.backend import LocalBackend
 from pyspark_paimon.plugins.fsck.operation import FindExpired, Fsck
 from pyspark_paimon.plugins.fsck.repair_operation import RepairEarliestSnapshot, RepairTable
-from pyspark_paimon.request.fsck_problem import Origin
 from pyspark_paimon.request.operation import Operation, Question, parse_request
+from pyspark_paimon.results.fsck_problem import Origin
 from tests.build import keyed
 
 

@@ -22,7 +22,7 @@ from pyspark_paimon import Table
 from pyspark_paimon.local.backend import LocalBackend
 from pyspark_paimon.plugins.cli import main
 from pyspark_paimon.plugins.fsck.operation import Fsck
-from pyspark_paimon.request.fsck_problem import ADVICE, Problem, ProblemKind
+from pyspark_paimon.results.fsck_problem import ADVICE, Problem, ProblemKind
 from tests.damaged_tables import MAKERS, Copies, Surgeon, cut, flip, gone
 from tests.golden_rows import GOLDEN
 

@@ -11,7 +11,7 @@ pytest.importorskip("pyspark", reason="pyspark is not installed")
 from paimon_base.errors import PaimonError
 from pyspark_paimon import Table
 from pyspark_paimon.plugins.sql.alter import alter_table
-from pyspark_paimon.plugins.sql.words import TokenCursor
+from pyspark_paimon.plugins.sql.text.words import TokenCursor
 from tests.build import keyed
 
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from paimon_base.errors import InvalidArgument
 from pyspark_paimon import Table
-from pyspark_paimon.plugins.sql.parameters import with_parameters
+from pyspark_paimon.plugins.sql.text.parameters import with_parameters
 
 UTC = dt.UTC
 VALUES: list[tuple[Any, str]] = [

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from fileindex.predicate.evaluate_rows import mask
 from manifest.schema.validation import build_schema
 from pyspark_paimon.plugins.sql.metadata_answers import SimpleAggregate
-from pyspark_paimon.plugins.sql.pipelines import without_pipelines
 from pyspark_paimon.plugins.sql.pushdown import Usage, usages
-from pyspark_paimon.plugins.sql.relations import relations
-from pyspark_paimon.plugins.sql.words import TokenCursor
+from pyspark_paimon.plugins.sql.text.pipelines import without_pipelines
+from pyspark_paimon.plugins.sql.text.relations import relations
+from pyspark_paimon.plugins.sql.text.words import TokenCursor
 from tests.pipelines import Query, Rows, queries, table_rows
 
 SCHEMA = build_schema("id INT, i INT, v INT")

@@ -14,10 +14,10 @@ from manifest.io.errors import TableNotFound
 from manifest.schema.validation import build_schema
 from paimon_base.errors import InvalidArgument, PaimonError
 from pyspark_paimon import Catalog, Table, View
+from pyspark_paimon.catalog.view import ViewChanges
 from pyspark_paimon.plugins.sql.procedures import arguments_of
 from pyspark_paimon.plugins.sql.run import STATEMENTS, sql
-from pyspark_paimon.plugins.sql.words import TokenCursor, partition_spec
-from pyspark_paimon.table.view import ViewChanges
+from pyspark_paimon.plugins.sql.text.words import TokenCursor, partition_spec
 
 JUNK = ("ZZZ YYY", "'text' 7", "= 3", ") ZZZ", "LIKE LIKE", "7 8")
 TEXTS = [

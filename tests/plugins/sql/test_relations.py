@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from pyspark_paimon.plugins.sql.relations import relations, without_table_words
-from pyspark_paimon.plugins.sql.words import TokenCursor
+from pyspark_paimon.plugins.sql.text.relations import relations, without_table_words
+from pyspark_paimon.plugins.sql.text.words import TokenCursor
 from tests.relation_places import HIDDEN, PLACES, QUERIES, TABLE_PLACES
 
 SPARKS = {("range",)}

@@ -7,9 +7,9 @@ import pytest
 from manifest.schema.validation import build_schema
 from manifest.types.data_type import DataField
 from pyspark_paimon import InvalidArgument, TableNotFound, View
+from pyspark_paimon.catalog.catalog_base import AnyCatalog
 from pyspark_paimon.plugins.sql.names import KnownTables
 from pyspark_paimon.plugins.sql.view_text import expand_views, qualify_names, views_read_by
-from pyspark_paimon.table.catalog_base import AnyCatalog
 
 
 def fields(ddl: str) -> tuple[DataField, ...]:

@@ -12,7 +12,7 @@ from pyspark_paimon import Catalog, InvalidArgument
 from pyspark_paimon.plugins.sql.names import KnownTables
 from pyspark_paimon.plugins.sql.queries import run_query
 from pyspark_paimon.plugins.sql.run import sql
-from pyspark_paimon.plugins.sql.words import TokenCursor
+from pyspark_paimon.plugins.sql.text.words import TokenCursor
 from sparkexpr.values.column_type import ColumnType, Kind
 
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from pyspark_paimon import InvalidArgument, InvalidFilter, PaimonError, SchemaMismatch, Table, UnknownColumn
 from pyspark_paimon.jobs import merge_rows as merging
-from pyspark_paimon.request.results import MergeResult
+from pyspark_paimon.results.results import MergeResult
 from tests.build import keyed
 from tests.examples import some
 from tests.merged_rows import CONDITIONS, DDL, INSERTS, JOINS, SOURCE, UPDATES, Refused, Row, comparable, model, said

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 
 import pyspark_paimon.operations
+import pyspark_paimon.operations.history
 import pyspark_paimon.request
 from fileindex.predicate.tree import ColumnRef, Compare, Op
 from paimon_base.errors import InvalidArgument
@@ -20,14 +21,17 @@ from pyspark_paimon import Table
 from pyspark_paimon.local.backend import LocalBackend
 from pyspark_paimon.operations.alter import AlterSchema
 from pyspark_paimon.operations.analyze import Analyze, ReadStatistics
-from pyspark_paimon.operations.branches import CreateBranch, DeleteBranch, FastForward, RenameBranch
 from pyspark_paimon.operations.change_files import ChangeFiles
 from pyspark_paimon.operations.change_rows import DeleteRows, MergeRows, UpdateRows, WriteRows
 from pyspark_paimon.operations.compact import Compact, MovePostponed
-from pyspark_paimon.operations.consumers import ClearConsumers, ResetConsumer
 from pyspark_paimon.operations.copy_files import CopyFiles, CopySchemas
 from pyspark_paimon.operations.create import CreateTable
 from pyspark_paimon.operations.expire import ExpireSnapshots, ListOrphans, RemoveOrphans
+from pyspark_paimon.operations.history.branches import CreateBranch, DeleteBranch, FastForward, RenameBranch
+from pyspark_paimon.operations.history.consumers import ClearConsumers, ResetConsumer
+from pyspark_paimon.operations.history.restore import Restore
+from pyspark_paimon.operations.history.rollback import Rollback
+from pyspark_paimon.operations.history.tags import CreateDueTags, CreateTag, DeleteTag, ExpireTags, RenameTag, ReplaceTag
 from pyspark_paimon.operations.index_advice import AdviseIndexes, GivenFilter
 from pyspark_paimon.operations.listings import ListFiles, ListHistory, ListIndexes
 from pyspark_paimon.operations.manifests import CompactManifests
@@ -35,10 +39,7 @@ from pyspark_paimon.operations.missing_files import RemoveUnexistingFiles
 from pyspark_paimon.operations.partitions import DropPartitions, ExpirePartitions, MarkPartitionsDone
 from pyspark_paimon.operations.purge import CheckPurge, FindHolders, ForgetHistory, RewriteStored
 from pyspark_paimon.operations.rescale import Rescale
-from pyspark_paimon.operations.restore import Restore
 from pyspark_paimon.operations.rewrite_file_index import RewriteFileIndex
-from pyspark_paimon.operations.rollback import Rollback
-from pyspark_paimon.operations.tags import CreateDueTags, CreateTag, DeleteTag, ExpireTags, RenameTag, ReplaceTag
 from pyspark_paimon.operations.tasks import CountDynamicBuckets, PlanTasks
 from pyspark_paimon.request.assignments import Assignments
 from pyspark_paimon.request.backend import DeleteRequest, ScanRequest, TravelRequest, WriteRequest
@@ -161,7 +162,7 @@ def operations(table: Table) -> list[Operation[Any]]:
 def known(base: type[Request[Any]]) -> set[str]:
     """Return the names of all classes of ``operations`` and ``request`` that can be sent."""
     found = set()
-    packages = (pyspark_paimon.operations, pyspark_paimon.request)
+    packages = (pyspark_paimon.operations, pyspark_paimon.operations.history, pyspark_paimon.request)
     for loaded in (
         import_module(f"{package.__name__}.{module.name}") for package in packages for module in pkgutil.iter_modules(package.__path__)
     ):

@@ -9,8 +9,8 @@ import pytest
 
 from paimon_base.texts import count_text, list_text, size_text
 from pyspark_paimon import FsckResult, Table, TableChangeResult, WriteResult
-from pyspark_paimon.request.message import Result
-from pyspark_paimon.request.results import MaintenanceResult, Removal
+from pyspark_paimon.results.message import Result
+from pyspark_paimon.results.results import MaintenanceResult, Removal
 from tests.build import keyed
 
 ROWS = pa.table({"id": [1, 2], "city": ["Oslo", "Lima"]})

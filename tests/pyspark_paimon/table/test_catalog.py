@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from pyspark_paimon import Catalog, InvalidArgument, PaimonError, Table, TableExists, TableNotFound, UnsupportedOption
-from pyspark_paimon.table.catalog_base import DatabaseExists, DatabaseNotFound
+from pyspark_paimon.catalog.catalog_base import DatabaseExists, DatabaseNotFound
 
 
 @pytest.fixture

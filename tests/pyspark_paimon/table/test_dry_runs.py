@@ -18,7 +18,7 @@ from manifest.io.file_io import LocalFileIO
 from paimon_base.errors import InvalidArgument
 from paimon_base.log import TREE
 from pyspark_paimon import Catalog, Table
-from pyspark_paimon.request.results import Removal
+from pyspark_paimon.results.results import Removal
 
 LATER = "2100-01-01"
 

@@ -14,7 +14,7 @@ import pytest
 from manifest.io.errors import SnapshotNotFound
 from paimon_base.errors import CorruptFile, InvalidArgument, UnsupportedOption
 from pyspark_paimon import Table
-from pyspark_paimon.operations.tags import CreateTag
+from pyspark_paimon.operations.history.tags import CreateTag
 from tests.build import keyed
 
 ONE = {"bucket": "1", "write-only": "true"}

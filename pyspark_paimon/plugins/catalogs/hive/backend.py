@@ -14,7 +14,7 @@ from manifest.schema.change import AddColumn, RenameColumn, ReplaceColumns, Sche
 from manifest.schema.table_schema import TableSchema
 from pyspark_paimon.local.backend import LocalBackend
 from pyspark_paimon.operations.alter import AlterSchema
-from pyspark_paimon.operations.branches import FastForward
+from pyspark_paimon.operations.history.branches import FastForward
 from pyspark_paimon.plugins.catalogs.hive.metastore import Metastore
 from pyspark_paimon.plugins.catalogs.hive.options import HiveOptions
 from pyspark_paimon.plugins.catalogs.hive.tables import refreshed

@@ -15,6 +15,8 @@ from manifest.storage.resolve import file_io_for
 from manifest.storage.schemes import FAMILIES, StoreFamily, scheme_of
 from paimon_base.errors import InvalidArgument, PaimonError
 from paimon_base.public import public
+from pyspark_paimon.catalog.catalog_base import DATABASE_SUFFIX, DatabaseExists, check_name, missing_database
+from pyspark_paimon.catalog.view import ViewStore
 from pyspark_paimon.plugins.catalogs.hive.catalog_views import HiveViews
 from pyspark_paimon.plugins.catalogs.hive.locked import LockedFileIO, LockOptions
 from pyspark_paimon.plugins.catalogs.hive.metastore import Metastore
@@ -36,10 +38,8 @@ from pyspark_paimon.plugins.catalogs.hive.tables import (
 )
 from pyspark_paimon.plugins.catalogs.hive.wire import Struct, properties, text, value_of
 from pyspark_paimon.plugins.catalogs.registered import RegisteredCatalog
-from pyspark_paimon.request.results import Removal
-from pyspark_paimon.table.catalog_base import DATABASE_SUFFIX, DatabaseExists, check_name, missing_database
+from pyspark_paimon.results.results import Removal
 from pyspark_paimon.table.table import Table
-from pyspark_paimon.table.view import ViewStore
 from pyspark_paimon.typing import SparkSession
 
 _LOCATION, _COMMENT, _OWNER = "location", "comment", "owner"

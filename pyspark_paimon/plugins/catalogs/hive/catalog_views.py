@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from manifest.io.catalog_errors import ResourceMissing, ResourceTaken
 from manifest.io.errors import TableExists, TableNotFound
 from paimon_base.errors import UnsupportedOption
+from pyspark_paimon.catalog.catalog_base import split_name
+from pyspark_paimon.catalog.view import View, ViewChanges
 from pyspark_paimon.plugins.catalogs.hive.metastore import Metastore
 from pyspark_paimon.plugins.catalogs.hive.tables import DATABASE, NAME, PARAMETERS
 from pyspark_paimon.plugins.catalogs.hive.views import (
@@ -19,8 +21,6 @@ from pyspark_paimon.plugins.catalogs.hive.views import (
     view_parameters,
 )
 from pyspark_paimon.plugins.catalogs.hive.wire import Struct, text, value_of
-from pyspark_paimon.table.catalog_base import split_name
-from pyspark_paimon.table.view import View, ViewChanges
 
 
 @dataclass(frozen=True)

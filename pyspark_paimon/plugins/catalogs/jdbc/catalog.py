@@ -11,10 +11,10 @@ from manifest.io.errors import TableExists, TableNotFound
 from manifest.schema.manager import SchemaManager
 from paimon_base.errors import InvalidArgument
 from paimon_base.public import public
+from pyspark_paimon.catalog.catalog_base import DatabaseExists, check_name, missing_database
 from pyspark_paimon.plugins.catalogs.jdbc.options import JdbcOptions
 from pyspark_paimon.plugins.catalogs.jdbc.rows import CatalogRows, RowTaken
 from pyspark_paimon.plugins.catalogs.registered import RegisteredCatalog
-from pyspark_paimon.table.catalog_base import DatabaseExists, check_name, missing_database
 
 _LOCATION = "location"
 _OWN_PROPERTY = "exists"

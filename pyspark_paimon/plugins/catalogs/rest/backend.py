@@ -20,16 +20,16 @@ from manifest.store import FileStore
 from paimon_base.errors import InvalidArgument, UnknownColumn
 from pyspark_paimon.local.backend import LocalBackend
 from pyspark_paimon.operations.alter import AlterSchema, check_rescale, check_types
-from pyspark_paimon.operations.branches import CreateBranch, DeleteBranch, FastForward
-from pyspark_paimon.operations.rollback import Rollback
-from pyspark_paimon.operations.tags import CreateTag, DeleteTag, tagged_snapshot
+from pyspark_paimon.operations.history.branches import CreateBranch, DeleteBranch, FastForward
+from pyspark_paimon.operations.history.rollback import Rollback
+from pyspark_paimon.operations.history.tags import CreateTag, DeleteTag, tagged_snapshot
 from pyspark_paimon.plugins.catalogs.rest.api import RestApi
 from pyspark_paimon.plugins.catalogs.rest.location import TableLocation
 from pyspark_paimon.plugins.catalogs.rest.server_snapshots import ServerSnapshots
 from pyspark_paimon.plugins.catalogs.rest.vended_credentials import VendedFileIO
 from pyspark_paimon.request.backend import Progress
 from pyspark_paimon.request.operation import Operation
-from pyspark_paimon.request.state_results import TableChangeResult
+from pyspark_paimon.results.state_results import TableChangeResult
 from pyspark_paimon.typing import SparkSession
 
 A = TypeVar("A")

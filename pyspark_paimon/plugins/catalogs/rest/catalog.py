@@ -16,6 +16,12 @@ from manifest.io.paths import split_branch
 from manifest.options.catalog_options import CatalogOptions
 from paimon_base.errors import InvalidArgument
 from paimon_base.public import public
+from pyspark_paimon.catalog.catalog_base import (
+    AnyCatalog,
+    DatabaseExists,
+    check_name,
+)
+from pyspark_paimon.catalog.view import ViewStore
 from pyspark_paimon.plugins.catalogs.rest.api import RestApi
 from pyspark_paimon.plugins.catalogs.rest.backend import ServerBackend
 from pyspark_paimon.plugins.catalogs.rest.location import TableLocation, catalog_key
@@ -24,14 +30,8 @@ from pyspark_paimon.plugins.catalogs.rest.options import RestOptions
 from pyspark_paimon.plugins.catalogs.rest.views import RestViews, raise_catalog_errors
 from pyspark_paimon.request.state import SchemaOf
 from pyspark_paimon.system.opened import named_backend
-from pyspark_paimon.table.catalog_base import (
-    AnyCatalog,
-    DatabaseExists,
-    check_name,
-)
 from pyspark_paimon.table.engine_choice import check_session
 from pyspark_paimon.table.table import Table
-from pyspark_paimon.table.view import ViewStore
 from pyspark_paimon.typing import SparkSession
 
 if TYPE_CHECKING:

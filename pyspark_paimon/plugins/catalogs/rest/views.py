@@ -10,10 +10,10 @@ from manifest.io.catalog_errors import ResourceMissing, ResourceTaken
 from manifest.io.errors import TableExists, TableNotFound
 from manifest.types.data_type import DataField
 from paimon_base.errors import InvalidArgument
+from pyspark_paimon.catalog.catalog_base import DatabaseNotFound, split_name
+from pyspark_paimon.catalog.view import View, ViewChanges
 from pyspark_paimon.plugins.catalogs.rest.api import RestApi
 from pyspark_paimon.plugins.catalogs.rest.messages import Identifier, ViewDefinition
-from pyspark_paimon.table.catalog_base import DatabaseNotFound, split_name
-from pyspark_paimon.table.view import View, ViewChanges
 
 
 @dataclass(frozen=True)

@@ -21,8 +21,8 @@ from paimon_base.texts import count_text, size_text
 from pyspark_paimon._version import __version__
 from pyspark_paimon.plugins.page.html.card import template_environment
 from pyspark_paimon.plugins.page.tree.buckets import TreeFile, bucket_trees
-from pyspark_paimon.request.results import FunnelStage
-from pyspark_paimon.request.tree_report import TreeBox, TreeBucket, TreeReport, TreeSnapshot
+from pyspark_paimon.results.results import FunnelStage
+from pyspark_paimon.results.tree_report import TreeBox, TreeBucket, TreeReport, TreeSnapshot
 from pyspark_paimon.views.explain import funnel_stage
 
 if TYPE_CHECKING:

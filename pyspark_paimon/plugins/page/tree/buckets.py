@@ -18,7 +18,7 @@ from manifest.row.binary_row import decode_row
 from manifest.schema.table_schema import TableSchema
 from manifest.types.data_type import DataType
 from pyspark_paimon.request.partition_spec import display_partition, display_value
-from pyspark_paimon.request.tree_report import TreeBox, TreeBucket
+from pyspark_paimon.results.tree_report import TreeBox, TreeBucket
 from sparkexpr.values.arrays import Int64s
 from sparkexpr.values.column_type import Plain
 

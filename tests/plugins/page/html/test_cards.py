@@ -15,10 +15,10 @@ from pyspark_paimon import Table
 from pyspark_paimon.local.backend import LocalBackend
 from pyspark_paimon.plugins.page.html.card import MOST_ROWS, Grid, card, or_error
 from pyspark_paimon.plugins.page.html.ipython import arrow_card
-from pyspark_paimon.request.fsck_depth import Depth
-from pyspark_paimon.request.fsck_problem import Problem, ProblemKind
-from pyspark_paimon.request.results import ExpireResult, MaintenanceResult, Removal, WriteResult
-from pyspark_paimon.request.state_results import FsckResult, TableChangeResult
+from pyspark_paimon.results.fsck_depth import Depth
+from pyspark_paimon.results.fsck_problem import Problem, ProblemKind
+from pyspark_paimon.results.results import ExpireResult, MaintenanceResult, Removal, WriteResult
+from pyspark_paimon.results.state_results import FsckResult, TableChangeResult
 
 EVIL = "<script>alert('1')</script>"
 

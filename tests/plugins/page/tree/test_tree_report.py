@@ -12,7 +12,7 @@ from manifest.entry.data_file import DataFileMeta
 from manifest.schema.table_schema import TableSchema
 from pyspark_paimon import InvalidFilter, Table, UnknownColumn
 from pyspark_paimon.plugins.page.tree.buckets import TreeFile, bucket_trees
-from pyspark_paimon.request.tree_report import TreeReport
+from pyspark_paimon.results.tree_report import TreeReport
 from tests.build import keyed
 
 

@@ -10,10 +10,10 @@ from lsm.commit.restore import differing_partitions, restore_state
 from manifest.expire.tags import delete_tag
 from manifest.io.errors import SnapshotNotFound
 from paimon_base.errors import InvalidArgument
-from pyspark_paimon.operations.removal import Destruction, preview_partitions
-from pyspark_paimon.request.message import CommitId, CommitProperties
+from pyspark_paimon.operations.history.removal import Destruction, preview_partitions
 from pyspark_paimon.request.operation import OpenTable
-from pyspark_paimon.request.state_results import TableChangeResult
+from pyspark_paimon.results.message import CommitId, CommitProperties
+from pyspark_paimon.results.state_results import TableChangeResult
 
 
 class Restore(Destruction):

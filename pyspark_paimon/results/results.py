@@ -11,8 +11,8 @@ from pydantic import Field
 
 from paimon_base.public import public
 from paimon_base.texts import count_text, list_text, size_text
-from pyspark_paimon.request.counters import CompactCounters, WriteCounters
-from pyspark_paimon.request.message import Message, Result
+from pyspark_paimon.results.counters import CompactCounters, WriteCounters
+from pyspark_paimon.results.message import Message, Result
 
 
 @public

@@ -13,7 +13,7 @@ from manifest.options.catalog_options import CatalogOptions
 from manifest.schema.manager import SchemaManager
 from manifest.storage.resolve import file_io_for
 from paimon_base.errors import InvalidArgument
-from pyspark_paimon.table.catalog_base import (
+from pyspark_paimon.catalog.catalog_base import (
     DATABASE_SUFFIX,
     AnyCatalog,
     DatabaseExists,

@@ -11,11 +11,11 @@ from manifest.io.errors import TableExists, TableNotFound
 from manifest.options.catalog_options import CatalogOptions
 from paimon_base.errors import InvalidArgument, PaimonError, UnsupportedOption, did_you_mean
 from paimon_base.public import public
-from pyspark_paimon.request.results import Removal
-from pyspark_paimon.request.state_results import CopyResult
+from pyspark_paimon.catalog.view import SPARK, View, ViewChanges, ViewStore
 from pyspark_paimon.request.validate import CheckedMethods
+from pyspark_paimon.results.results import Removal
+from pyspark_paimon.results.state_results import CopyResult
 from pyspark_paimon.table.table import Table
-from pyspark_paimon.table.view import SPARK, View, ViewChanges, ViewStore
 from pyspark_paimon.typing import Data, Filter, Schema, SparkSession
 
 if TYPE_CHECKING:
@@ -305,7 +305,7 @@ class AnyCatalog(CheckedMethods, ABC):
             return None
         from manifest.expire.dry_run import table_removal  # noqa: PLC0415  # loads the code that deletes files
         from pyspark_paimon.local.backend import LocalBackend  # noqa: PLC0415  # as above
-        from pyspark_paimon.operations.removal import removal_of  # noqa: PLC0415  # as above
+        from pyspark_paimon.operations.history.removal import removal_of  # noqa: PLC0415  # as above
 
         backend = self.table(name)._backend  # noqa: SLF001  # no public accessor
         assert isinstance(backend, LocalBackend), "a table without a session has a local backend"

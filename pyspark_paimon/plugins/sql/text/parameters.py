@@ -15,7 +15,7 @@ from sqlglot.tokens import TokenType  # type: ignore[attr-defined]  # as sqlglot
 
 from paimon_base.errors import InvalidArgument
 from pyspark_paimon.frames.spark_functions import text_sql
-from pyspark_paimon.plugins.sql.words import Word, tokens_of
+from pyspark_paimon.plugins.sql.text.words import Word, tokens_of
 
 Parameter: TypeAlias = "bool | int | float | str | bytes | date | Decimal | Sequence[Parameter] | None"
 Parameters: TypeAlias = Mapping[str, Parameter] | Sequence[Parameter]

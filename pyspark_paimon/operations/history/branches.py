@@ -5,9 +5,9 @@ from __future__ import annotations
 from manifest.expire.branches import create_branch, delete_branch, fast_forward, rename_branch
 from manifest.io.paths import with_branch
 from manifest.store import FileStore
-from pyspark_paimon.operations.removal import HistoryChange, result_of
+from pyspark_paimon.operations.history.removal import HistoryChange, result_of
 from pyspark_paimon.request.operation import OpenTable, Operation
-from pyspark_paimon.request.state_results import TableChangeResult
+from pyspark_paimon.results.state_results import TableChangeResult
 
 
 class CreateBranch(Operation[TableChangeResult]):

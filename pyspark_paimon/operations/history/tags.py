@@ -11,9 +11,9 @@ from manifest.io.errors import SnapshotNotFound
 from manifest.options.durations import parse_duration_millis
 from manifest.options.tag_periods import TAG_MODE
 from paimon_base.errors import UnsupportedOption
-from pyspark_paimon.operations.removal import HistoryChange, result_of
+from pyspark_paimon.operations.history.removal import HistoryChange, result_of
 from pyspark_paimon.request.operation import OpenTable, Operation
-from pyspark_paimon.request.state_results import TableChangeResult
+from pyspark_paimon.results.state_results import TableChangeResult
 
 if TYPE_CHECKING:
     from manifest.snapshot.snapshot import Snapshot

@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import Literal
 
 from paimon_base.public import public
-from pyspark_paimon.request.message import Message
-from pyspark_paimon.request.results import FunnelStage
+from pyspark_paimon.results.message import Message
+from pyspark_paimon.results.results import FunnelStage
 
 
 @public

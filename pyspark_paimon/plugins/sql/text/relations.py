@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from sqlglot.tokens import TokenType  # type: ignore[attr-defined]  # as sqlglot shows it
 
-from pyspark_paimon.plugins.sql.words import NameParts, TokenCursor
+from pyspark_paimon.plugins.sql.text.words import NameParts, TokenCursor
 
 _QUERIES = frozenset({"SELECT", "WITH", "FROM", "VALUES", "TABLE"})
 _SETS = frozenset({"UNION", "EXCEPT", "INTERSECT", "MINUS"})

@@ -8,10 +8,10 @@ from pydantic import Field
 
 from paimon_base.public import public
 from paimon_base.texts import count_text, list_text, size_text
-from pyspark_paimon.request.fsck_depth import Depth
-from pyspark_paimon.request.fsck_problem import Problem, Repair
-from pyspark_paimon.request.message import Result
-from pyspark_paimon.request.results import Removal, deleted_text, dry_run_text
+from pyspark_paimon.results.fsck_depth import Depth
+from pyspark_paimon.results.fsck_problem import Problem, Repair
+from pyspark_paimon.results.message import Result
+from pyspark_paimon.results.results import Removal, deleted_text, dry_run_text
 
 if TYPE_CHECKING:
     import pyarrow as pa

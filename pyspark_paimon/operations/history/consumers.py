@@ -6,7 +6,7 @@ import re
 
 from paimon_base.errors import InvalidArgument
 from pyspark_paimon.request.operation import OpenTable, Operation
-from pyspark_paimon.request.state_results import TableChangeResult
+from pyspark_paimon.results.state_results import TableChangeResult
 
 
 class ResetConsumer(Operation[TableChangeResult]):

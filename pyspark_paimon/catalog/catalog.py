@@ -9,8 +9,8 @@ from typing import Any, Self, cast
 from paimon_base.errors import InvalidArgument
 from paimon_base.plugins import has_plugin, plugin
 from paimon_base.public import public
-from pyspark_paimon.table.catalog_base import AnyCatalog
-from pyspark_paimon.table.directory_catalog import DirectoryCatalog
+from pyspark_paimon.catalog.catalog_base import AnyCatalog
+from pyspark_paimon.catalog.directory_catalog import DirectoryCatalog
 
 _KINDS = {"filesystem": "file-system", "hive": "Hive", "jdbc": "JDBC"}
 

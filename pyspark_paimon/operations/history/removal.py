@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark_paimon.request.operation import OpenTable, Operation
 from pyspark_paimon.request.partition_spec import display_partition
-from pyspark_paimon.request.results import Removal
-from pyspark_paimon.request.state_results import TableChangeResult
+from pyspark_paimon.results.results import Removal
+from pyspark_paimon.results.state_results import TableChangeResult
 
 if TYPE_CHECKING:
     from manifest.expire.delete_files import Removed

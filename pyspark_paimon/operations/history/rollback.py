@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from manifest.expire.rollback import rollback_to
 from paimon_base.errors import InvalidArgument
-from pyspark_paimon.operations.removal import HistoryChange, result_of
-from pyspark_paimon.request.state_results import TableChangeResult
+from pyspark_paimon.operations.history.removal import HistoryChange, result_of
+from pyspark_paimon.results.state_results import TableChangeResult
 
 if TYPE_CHECKING:
     from manifest.snapshot.snapshot import Snapshot

@@ -6,7 +6,7 @@ So it gets only what comes before the operators that change the rows.
 
 from __future__ import annotations
 
-from pyspark_paimon.plugins.sql.words import TokenCursor
+from pyspark_paimon.plugins.sql.text.words import TokenCursor
 
 _PIPE = "|>"
 _CHANGES = frozenset(

@@ -1,0 +1,4 @@
+"""Texts of statements: tokens, parameters, relations and pipelines.
+
+Public: ``TokenCursor`` (words), ``with_parameters`` (parameters), ``relations``, ``pipelines``.
+"""
