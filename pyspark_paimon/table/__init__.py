@@ -1,5 +1,5 @@
 """The public API on tables, scans and catalogs.
 
 This package checks arguments and passes requests to a backend; it does no work itself. Public: ``Table`` (table), ``Scan`` (scan),
-``Catalog`` (catalog).
+.
 """
