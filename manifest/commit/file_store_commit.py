@@ -11,9 +11,8 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -27,11 +26,11 @@ from manifest.commit.changes import (
     overwrite_change,
     replace_change,
 )
-from manifest.commit.commit_markers import CommitMarker
 from manifest.commit.history import CommitHistory, base_of, commit_history, committed_since, refuse_expired_replay
 from manifest.commit.index_rewrite import IndexRewrites
 from manifest.commit.message import CommitMessage, CommitResult, compaction_counts
 from manifest.commit.missing_files import MissingFiles
+from manifest.commit.pending_commit import PendingCommit, Plan
 from manifest.commit.resequence import ResequenceFiles, Resequencer
 from manifest.commit.runs import begin_commit
 from manifest.commit.transaction import AttemptOutcome, Committed, LostRace, NothingToCommit, Refused, Unknown
@@ -52,7 +51,7 @@ from manifest.io.errors import (
 from manifest.io.paths import MAIN_BRANCH
 from manifest.lost_snapshots import refuse_lost_snapshots
 from manifest.snapshot.commit_info import commit_properties
-from manifest.snapshot.snapshot import BATCH_IDENTIFIER, EMPTY_TABLE, CommitKind, ReadState, Snapshot, SnapshotKey
+from manifest.snapshot.snapshot import BATCH_IDENTIFIER, CommitKind, ReadState, Snapshot, SnapshotKey
 from manifest.stats.table_stats import EXACT, Statistics
 from manifest.store import FileStore
 from paimon_base.errors import InvalidArgument, PaimonError
@@ -67,9 +66,6 @@ else:
     snapshots = LazyModule("manifest.expire.snapshots")
 
 _LOG = logger_of(__name__)
-
-Plan = Callable[[FileStore, Snapshot | None], CommitChange | None]
-"""Returns the change to commit on top of a snapshot. Writes its files through the given store. None: nothing to commit. Raises ``CommitConflict``."""
 
 
 class FileStoreCommit:
@@ -380,7 +376,7 @@ class FileStoreCommit:
             plan: Computes the change.
             history: Snapshots searched for the commit before. Attempts search only newer ones. None: no search.
         """
-        pending = _PendingCommit(self.store, identity, plan, *((None, None) if history is None else (history.newest, history.run)))
+        pending = PendingCommit(self.store, identity, plan, *((None, None) if history is None else (history.newest, history.run)))
         options = self.store.options
         deadline = None if options.commit_timeout is None else time.monotonic() + options.commit_timeout / 1000
         try:
@@ -415,7 +411,7 @@ class FileStoreCommit:
         finally:
             pending.end()
 
-    def _attempt(self, pending: _PendingCommit, *, first: bool) -> AttemptOutcome:
+    def _attempt(self, pending: PendingCommit, *, first: bool) -> AttemptOutcome:
         """Commit on the newest snapshot: search, prepare, create, verify."""
         try:
             latest = self._latest(first=first)
@@ -545,61 +541,6 @@ class FileStoreCommit:
         untold, self._hint_to_write = self._hint_to_write, None
         if untold is not None:
             self.store.snapshots.tell_created(untold)
-
-
-@dataclass(slots=True)
-class _PendingCommit:
-    """One snapshot to commit, and the state of its attempts.
-
-    Args:
-        store: The table.
-        identity: Identity of the commit.
-        plan: Computes the change.
-        seen: Newest snapshot already searched for the commit. None: do not search.
-        run: Marker of this run of the commit. None: no other run can exist.
-        committed: Id of the created snapshot.
-    """
-
-    store: FileStore
-    identity: CommitIdentity
-    plan: Plan
-    seen: SnapshotKey | None
-    run: CommitMarker | None
-    committed: int | None = None
-
-    def search(self) -> int | None:
-        """Search the snapshots since the last search for this commit."""
-        return self._commits_since_read(None)[0]
-
-    def search_to(self, latest: Snapshot | None) -> int | None:
-        """Search snapshots up to ``latest`` for this commit.
-
-        Raises ``CommitReplayed`` if it may be in a snapshot that has expired.
-        """
-        found, reached = self._commits_since_read(latest)
-        self.seen = latest.key if latest else EMPTY_TABLE
-        if found is None and self.run is not None:
-            self.run.check(self.seen.id, reached)
-        return found
-
-    def begin_create(self) -> None:
-        """Count an attempt whose outcome is unknown until ``end_create``."""
-        if self.run is not None:
-            self.run.unknown_outcomes += 1
-
-    def end_create(self, outcome: AttemptOutcome) -> None:
-        """Uncount the attempt unless its outcome is ``Unknown``."""
-        if self.run is not None and not isinstance(outcome, Unknown):
-            self.run.unknown_outcomes -= 1
-
-    def end(self) -> None:
-        """End the run and remove its marker where allowed."""
-        if self.run is not None:
-            self.run.end(committed=self.committed is not None)
-
-    def _commits_since_read(self, newest: Snapshot | None) -> tuple[int | None, int]:
-        identity = self.identity
-        return committed_since(self.store, identity.user, identity.identifier, identity.kind, self.seen, newest=newest)
 
 
 def _compaction_properties(

@@ -31,8 +31,9 @@ from pyspark_paimon.filter.columns import StatementText, resolve_whole
 from pyspark_paimon.filter.literals import nanos_of, parse_date, parse_time, parse_timestamp
 from sparkexpr.expression import calendar, variants
 from sparkexpr.expression.calendar import PARTS
+from sparkexpr.expression.coercion import cast_to
 from sparkexpr.expression.compute import compute
-from sparkexpr.expression.functions import call, cast_to
+from sparkexpr.expression.functions import call
 from sparkexpr.expression.json import MOST_NESTED
 from sparkexpr.expression.literals import literal_value
 from sparkexpr.expression.tree import ColumnValue, Expression, FunctionCall, LiteralValue, column_values

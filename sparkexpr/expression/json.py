@@ -10,7 +10,8 @@ from __future__ import annotations
 from typing import Any
 
 from sparkexpr.errors import InvalidFilter
-from sparkexpr.expression.functions import call, cast_to
+from sparkexpr.expression.coercion import cast_to
+from sparkexpr.expression.functions import call
 from sparkexpr.expression.tree import ColumnValue, Expression, FunctionCall, LiteralValue
 from sparkexpr.values.column_type import WITH_PARTS, ColumnType, Kind
 from sparkexpr.values.plain_json import plain_from_json, plain_to_json
