@@ -23,9 +23,11 @@ import numpy.typing as npt
 
 from benchmarks.figures import Figures, store
 from benchmarks.line_charts import Chart, svg
-from lsm.compaction.rewriter import CompactTaskResult, MergeTreeCompactTask, Rewrite
+from lsm.compaction.compactor import BucketCompactor, CompactionContext
+from lsm.compaction.policy import CompactionPolicy
+from lsm.compaction.rewriter import CompactResult, Merge
 from lsm.levels.sorted_runs import Levels
-from lsm.levels.universal import UniversalCompaction, drops_deletes, trivial_move
+from lsm.levels.universal import UniversalCompaction, trivial_move
 from manifest.entry.data_file import DataFileMeta
 
 Rows = npt.NDArray[np.int64]
@@ -113,7 +115,7 @@ class Simulation:
     series: dict[str, list[float]] = field(default_factory=lambda: {"write": [], "read": [], "space": []})
     _sequence: int = 0
     _files: int = 0
-    _running: tuple[CompactTaskResult, float] | None = None
+    _running: tuple[CompactResult, float] | None = None
 
     def __post_init__(self) -> None:
         self.levels = Levels(key_of, [], self.setting.trigger + 1)
@@ -139,18 +141,18 @@ class Simulation:
         self._start()
         self._measure()
 
-    def rewrite(self, rewrite: Rewrite, output_level: int, *, drop_delete: bool) -> list[DataFileMeta]:
+    def rewrite(self, merge: Merge, output_level: int, *, drop_delete: bool) -> list[DataFileMeta]:
         """Merge files, as the product's rewriter does with rows of real ones."""
-        rows = Versions.merged([self.content[file.file_name] for file in rewrite.files])
+        rows = Versions.merged([self.content[file.file_name] for file in merge.files])
         rows = rows.take(~rows.deleted) if drop_delete else rows
         self.rewritten += len(rows.keys) * ROW_BYTES
         return self._write(rows, output_level)
 
-    def moves(self, file: DataFileMeta, output_level: int) -> bool:  # noqa: ARG002
+    def upgrade(self, file: DataFileMeta, output_level: int) -> bool:  # noqa: ARG002
         """A change of metadata."""
         return True
 
-    def only_moves(self, file: DataFileMeta, output_level: int) -> bool:  # noqa: ARG002
+    def can_upgrade(self, file: DataFileMeta, output_level: int) -> bool:  # noqa: ARG002
         """No file is more than its metadata."""
         return True
 
@@ -192,9 +194,12 @@ class Simulation:
         unit = self.setting.strategy.pick(self.levels.runs, self.levels.max_level)
         if unit is None:
             return
-        drop = drops_deletes(unit.output_level, self.levels.highest_non_empty)
-        task = MergeTreeCompactTask(unit.files, unit.output_level, self.levels.max_level, drop, MIN_FILE_BYTES)
-        result = task.run(key_of, self)
+        levels = Levels(key_of, list(self.levels.files), self.levels.number_of_levels)
+        policy = CompactionPolicy(self.setting.strategy, levels.number_of_levels, MIN_FILE_BYTES)
+        context = CompactionContext(policy=policy, rewriter=self, rewrite_file=lambda file: [file])
+        result = BucketCompactor(context, levels).compact()
+        if result is None:
+            return
         moved = {file.file_name for file in result.before} & {file.file_name for file in result.after}
         self.spared += len(unit.files) - len(result.before) + len(moved)
         self.compactions += 1
@@ -224,7 +229,7 @@ class Simulation:
             self._finish(result)
             self._start()
 
-    def _finish(self, result: CompactTaskResult) -> None:
+    def _finish(self, result: CompactResult) -> None:
         self._running = None
         self.levels.update(result.before, result.after)
         kept = {file.file_name for file in result.after}

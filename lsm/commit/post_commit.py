@@ -15,7 +15,7 @@ from functools import partial
 from itertools import islice
 from typing import TypeAlias
 
-from lsm.write.table_write import compact_together
+from lsm.write.compaction_job import compact_together
 from manifest.commit.attempt import remember
 from manifest.commit.conflicts import BucketId
 from manifest.commit.file_store_commit import FileStoreCommit

@@ -1,5 +1,5 @@
 """Compaction of one bucket.
 
 Covers rewrites and moves of the picked files, changelogs, deletion vectors and clustering.
-Public: ``MergeTreeCompactManager``, ``MergeTreeCompactTask`` (compactor, rewriter).
+Public: ``BucketCompactor``, ``CompactionContext`` (compactor), ``MergeTreeRewriter`` (rewriter).
 """

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from lsm.compaction.rewriter import CompactTaskResult
+from lsm.compaction.rewriter import CompactResult
 from lsm.data_files.rolling import row_writer
 from lsm.data_files.spill import SpillSpace
 from lsm.data_files.writer import FileTarget
@@ -67,7 +67,7 @@ class BucketCluster:
     space: SpillSpace
     vectors: BucketVectors | None = None
 
-    def rewrite(self, files: Sequence[DataFileMeta]) -> CompactTaskResult:
+    def rewrite(self, files: Sequence[DataFileMeta]) -> CompactResult:
         """Sort ``files`` into new files with ascending key ranges.
 
         On failure all new files are deleted.
@@ -90,7 +90,7 @@ class BucketCluster:
             buffer.clear()
         if self.vectors is not None:
             self.vectors.remove(file.file_name for file in files)
-        return CompactTaskResult(list(files), made)
+        return CompactResult(list(files), made)
 
     def _keyed(self, files: Sequence[DataFileMeta]) -> Iterator[Any]:
         """Yield the rows with their sort columns."""

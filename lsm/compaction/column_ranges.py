@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from fileindex.predicate.tree import TRUE
-from lsm.compaction.rewriter import CompactTaskResult
+from lsm.compaction.rewriter import CompactResult
 from lsm.compaction.small_files import SmallFilePolicy
 from lsm.data_files.rolling import discard_files, whole_file_writer
 from lsm.data_files.writer import FileTarget
@@ -87,7 +87,7 @@ def _end(group: RangeGroup) -> int:
 
 def join_ranges(
     target: FileTarget, partition: bytes, bucket: int, files: Sequence[DataFileMeta], policy: SmallFilePolicy, *, full: bool = False
-) -> CompactTaskResult | None:
+) -> CompactResult | None:
     """Join the ranges that ``pick_ranges`` picks, each into one file with all columns.
 
     None: nothing was picked. On failure all new files are deleted.
@@ -97,7 +97,7 @@ def join_ranges(
     whole = replace(target, columns=None if len(names) == len(store.schema.fields) else names)
     split = DataSplit(partition=partition, bucket=bucket, total_buckets=-1, files=tuple(files), raw_convertible=False)
     read = SplitRead(store, split, names, TRUE)
-    joined = CompactTaskResult()
+    joined = CompactResult()
     live = {field.id for field in store.schema.fields}
 
     def blobs(group: RangeGroup) -> frozenset[int]:

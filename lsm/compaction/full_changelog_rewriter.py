@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from lsm.compaction.changelog import CompactionChangelog
-from lsm.compaction.rewriter import MergeTreeRewriter, Rewrite, by_age, observe_rounds
+from lsm.compaction.rewriter import Merge, MergeTreeRewriter, by_age, observe_rounds
 from lsm.keys.sort import Sorted
 from lsm.levels.sorted_runs import Section, SortedRun
 from lsm.merge.function import MergeFunction, without_level
@@ -27,12 +27,12 @@ class FullChangelogRewriter:
     changes: CompactionChangelog
     max_level: int
 
-    def rewrite(self, rewrite: Rewrite, output_level: int, *, drop_delete: bool) -> list[DataFileMeta]:
+    def rewrite(self, merge: Merge, output_level: int, *, drop_delete: bool) -> list[DataFileMeta]:
         """See ``Rewriter``."""
         if output_level != self.max_level:
-            return self.plain.rewrite(rewrite, output_level, drop_delete=drop_delete)
-        merged = (self._merge_section(section, drop_delete=drop_delete) for section in rewrite.sections)
-        return self.plain.write_files(rewrite, output_level, itertools.chain.from_iterable(merged))
+            return self.plain.rewrite(merge, output_level, drop_delete=drop_delete)
+        merged = (self._merge_section(section, drop_delete=drop_delete) for section in merge.sections)
+        return self.plain.write_files(merge, output_level, itertools.chain.from_iterable(merged))
 
     def upgrade(self, file: DataFileMeta, output_level: int) -> bool:
         """See ``Rewriter``."""

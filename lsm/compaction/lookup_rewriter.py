@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from fileindex.rowset.roaring import bitmap_to_rows
 from lsm.compaction.record_expiry import RecordExpiry
-from lsm.compaction.rewriter import ChangeObserver, MergeTreeRewriter, Rewrite, by_age, observe_rounds
+from lsm.compaction.rewriter import ChangeObserver, Merge, MergeTreeRewriter, by_age, observe_rounds
 from lsm.deletion_vectors.maintainer import BucketVectors
 from lsm.deletion_vectors.reader import dead_rows
 from lsm.keys.encoding import one_array
@@ -196,16 +196,16 @@ class LookupRewriter:
         lookup = Lookup(plain.target.store, plain.partition, plain.bucket, plain.key, self.key_of, plain.vectors, self.read)
         object.__setattr__(self, "_lookup", lookup)
 
-    def rewrite(self, rewrite: Rewrite, output_level: int, *, drop_delete: bool) -> list[DataFileMeta]:
+    def rewrite(self, merge: Merge, output_level: int, *, drop_delete: bool) -> list[DataFileMeta]:
         """See ``Rewriter``."""
-        new = _level0(rewrite.files)
+        new = _level0(merge.files)
         if output_level == 0 or not (new or combines_versions(self.plain.fold)):
-            return self.plain.rewrite(rewrite, output_level, drop_delete=drop_delete)
+            return self.plain.rewrite(merge, output_level, drop_delete=drop_delete)
         if not self._by_value:
             self._mark(new, self._below(output_level), self.plain.expiry)
-            return self.plain.rewrite(rewrite, output_level, drop_delete=drop_delete)
-        merged = (self._merge_section(section, output_level, drop_delete=drop_delete) for section in rewrite.sections)
-        return self.plain.write_files(rewrite, output_level, itertools.chain.from_iterable(merged))
+            return self.plain.rewrite(merge, output_level, drop_delete=drop_delete)
+        merged = (self._merge_section(section, output_level, drop_delete=drop_delete) for section in merge.sections)
+        return self.plain.write_files(merge, output_level, itertools.chain.from_iterable(merged))
 
     def upgrade(self, file: DataFileMeta, output_level: int) -> bool:
         """See ``Rewriter``.

@@ -9,7 +9,7 @@ from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from lsm.compaction.rewriter import CompactTaskResult
+from lsm.compaction.rewriter import CompactResult
 from lsm.data_files.rolling import discard_files, row_writer
 from lsm.data_files.writer import FileTarget
 from lsm.deletion_vectors.maintainer import BucketVectors
@@ -70,8 +70,8 @@ def _arrival(file: DataFileMeta) -> tuple[int, int, str]:
 
 def join_files(
     target: FileTarget, partition: bytes, bucket: int, group: Sequence[DataFileMeta], vectors: BucketVectors | None = None
-) -> CompactTaskResult:
-    """Rewrite the live rows of a group into few files.
+) -> CompactResult:
+    """Merge the live rows of a group into few files.
 
     Holds one batch in memory. Rows keep their order.
     """
@@ -83,7 +83,7 @@ def join_files(
     made = writer.write_all(table for file in group for table in rows(file))
     if vectors is not None:
         vectors.remove(file.file_name for file in group)
-    return CompactTaskResult(list(group), made)
+    return CompactResult(list(group), made)
 
 
 def join_small_files(
@@ -95,13 +95,13 @@ def join_small_files(
     *,
     full: bool = False,
     vectors: BucketVectors | None = None,
-) -> CompactTaskResult | None:
+) -> CompactResult | None:
     """Join the files that ``policy`` picks.
 
     None: nothing was picked. On failure all new files are deleted. Also rewrites files with more deleted rows than
     ``compaction.delete-ratio-threshold``, and in a ``full`` compaction files with any deleted row.
     """
-    joined = CompactTaskResult()
+    joined = CompactResult()
     limit = 0.0 if full else target.store.options.compaction_delete_ratio_threshold
     worn = set() if vectors is None else {f.file_name for f in files if vectors.dead_count(f.file_name) > limit * f.row_count}
     try:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+
+from manifest.entry.data_file import DataFileMeta
 
 
 @dataclass(slots=True)
@@ -23,3 +26,8 @@ class WriteMetrics:
         """Add the counters of ``other``."""
         for name in self.__slots__:
             setattr(self, name, getattr(self, name) + getattr(other, name))
+
+    def count_files(self, files: Sequence[DataFileMeta]) -> None:
+        """Count new files."""
+        self.files += len(files)
+        self.bytes_written += sum([file.file_size for file in files])

@@ -8,12 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from lsm.keys.encoding import WordColumn, WordOf
 from sparkexpr.values.arrays import Int64s, Mask, UInt64s
+
+if TYPE_CHECKING:
+    from manifest.schema.table_schema import TableSchema
 
 SEQUENCE_NUMBER = "_SEQUENCE_NUMBER"
 VALUE_KIND = "_VALUE_KIND"
@@ -30,6 +33,11 @@ class SortKey:
     columns: tuple[str, ...]
     sequence_fields: tuple[str, ...] = ()
     descending: bool = False
+
+    @classmethod
+    def of(cls, schema: TableSchema) -> SortKey:
+        """Return the order of a table: trimmed primary key, then ``sequence.field`` in its direction."""
+        return cls(schema.trimmed_primary_keys, schema.core.sequence_field, schema.core.sequence_descending)
 
     def key_words(self, table: Any) -> list[WordColumn]:
         """Return the words of the key columns."""

@@ -1,23 +1,20 @@
-"""Compaction of one bucket of a primary-key table.
-
-The writer creates it on first use.
-"""
+"""Compactor of one bucket, by the kind of table."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Sequence
+from typing import TYPE_CHECKING, Protocol
 
 from lsm.compaction.changelog import ChangelogWriter, CompactionChangelog
-from lsm.compaction.compactor import CompactIncrement, MergeTreeCompactManager
+from lsm.compaction.compactor import BucketCompactor, CompactionContext
 from lsm.compaction.delete_retention import DeleteRetention
 from lsm.compaction.policy import CompactionPolicy
 from lsm.compaction.record_expiry import RecordExpiry
 from lsm.compaction.rewriter import MergeTreeRewriter, Rewriter
+from lsm.data_files.write_metrics import WriteMetrics
 from lsm.keys.sort import SortKey
-from lsm.levels.sorted_runs import key_decoder
-from lsm.merge.function import MergeFunction
+from lsm.levels.sorted_runs import Levels, key_decoder
+from lsm.merge.function import merge_function_for
 from lsm.write.bucket_writer import BucketContext
 from manifest.entry.data_file import DataFileMeta
 from paimon_base.lazy import LazyModule
@@ -29,50 +26,56 @@ else:
     lookup_rewriter = LazyModule("lsm.compaction.lookup_rewriter")
 
 
-@dataclass(frozen=True)
-class BucketCompaction:
-    """Compaction state of one bucket.
+class Compactor(Protocol):
+    """Compaction of one bucket. Collects the file changes of a commit."""
 
-    Args:
-        manager: Levels and compaction strategy.
-        increment: Files added and removed, for the commit.
-        plain: Rewriter that copies a file without a changelog.
-    """
+    def compact(self, *, full: bool) -> object:
+        """Compact all files or a selection."""
 
-    manager: MergeTreeCompactManager
-    increment: CompactIncrement
-    plain: MergeTreeRewriter
+    def rewrite(self, names: Collection[str]) -> None:
+        """Rewrite files one by one, with the same rows.
 
-    @classmethod
-    def of(
-        cls, context: BucketContext, key: SortKey, fold: MergeFunction, log: ChangelogWriter, new_files: Sequence[DataFileMeta]
-    ) -> BucketCompaction:
-        """Return the compaction of a bucket.
-
-        ``new_files`` were flushed before. The changelog is written to ``log``.
+        Recomputes the metadata of each file.
         """
-        store = context.store
-        schema, options = store.schema, store.options
-        expiry, retention = RecordExpiry.of(store), DeleteRetention.of(options)
-        plain = MergeTreeRewriter(context.target, context.partition, context.bucket, key, fold, context.vectors, expiry, retention)
-        key_of, policy = key_decoder(schema.key_types), CompactionPolicy.of(schema.kind)
-        max_level = max([policy.number_of_levels - 1, *(file.level for file in context.existing)])
-        changes = CompactionChangelog.of(schema, log, key, max_level) if context.writes_changelog else None
-        rewriter: Rewriter = plain
-        if options.needs_lookup:
-            observe = None if changes is None else changes.observe
-            rewriter = lookup_rewriter.LookupRewriter(plain, key_of, lambda: manager.levels.files, observe, context.looked_up)
-        elif changes is not None:
-            rewriter = full_changelog_rewriter.FullChangelogRewriter(plain, changes, max_level)
-        manager = MergeTreeCompactManager(
-            key_of,
-            list(context.existing),
-            policy,
-            rewriter,
-            vectors=context.vectors,
-            expiry=expiry,
-            retention=retention,
-            name=f"{store.root}: bucket {context.bucket}",
-        )
-        manager.add(list(new_files))
-        return cls(manager, CompactIncrement(rewriter.discard), plain)
+
+    def drain(self) -> tuple[list[DataFileMeta], list[DataFileMeta], list[DataFileMeta]]:
+        """Return removed, added and changelog files, and reset."""
+
+    def undo(self) -> None:
+        """Delete the files created since the last ``drain``."""
+
+
+def merge_tree_compactor(
+    context: BucketContext, new_files: Sequence[DataFileMeta] = (), metrics: WriteMetrics | None = None
+) -> BucketCompactor:
+    """Return the compactor of a bucket of a primary-key table.
+
+    ``new_files`` are level-0 files of the same write, in addition to the existing ones.
+    """
+    store = context.store
+    schema, options = store.schema, store.options
+    key, fold = SortKey.of(schema), merge_function_for(schema)
+    expiry, retention = RecordExpiry.of(store), DeleteRetention.of(options)
+    plain = MergeTreeRewriter(context.target, context.partition, context.bucket, key, fold, context.vectors, expiry, retention)
+    key_of, policy = key_decoder(schema.key_types), CompactionPolicy.of(schema.kind)
+    levels = Levels(key_of, [*context.existing, *new_files], policy.number_of_levels)
+    log = ChangelogWriter(context.target)
+    changes = CompactionChangelog.of(schema, log, key, levels.max_level) if context.writes_changelog else None
+    rewriter: Rewriter = plain
+    if options.needs_lookup:
+        observe = None if changes is None else changes.observe
+        rewriter = lookup_rewriter.LookupRewriter(plain, key_of, lambda: levels.files, observe, context.looked_up)
+    elif changes is not None:
+        rewriter = full_changelog_rewriter.FullChangelogRewriter(plain, changes, levels.max_level)
+    compaction = CompactionContext(
+        policy=policy,
+        rewriter=rewriter,
+        rewrite_file=plain.rewrite_file,
+        changelog=None if changes is None else log,
+        vectors=context.vectors,
+        expiry=expiry,
+        retention=retention,
+        knows_all_columns=context.knows_all_columns,
+        name=f"{store.root}: bucket {context.bucket}",
+    )
+    return BucketCompactor(compaction, levels, metrics)

@@ -116,7 +116,7 @@ class BucketContext:
             compaction_error=compaction_error,
         )
 
-    def try_compaction(self, compact: Callable[[], None]) -> str | None:
+    def try_compaction(self, compact: Callable[[], object]) -> str | None:
         """Run a due compaction. Return its error, None if it succeeded.
 
         A failure is logged; the new rows are committed without it.
@@ -169,15 +169,6 @@ class BucketWriter(Protocol):
 
         Args:
             close: Also close the open file of the writer.
-        """
-
-    def compact(self, *, full: bool) -> None:
-        """Flush, then compact."""
-
-    def rewrite(self, names: Collection[str]) -> None:
-        """Rewrite files one by one, with the same rows.
-
-        Recomputes the metadata of each file.
         """
 
     def prepare(self) -> CommitMessage:

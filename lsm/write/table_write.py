@@ -7,7 +7,7 @@ Nothing is visible before the messages are committed. ``abort`` deletes all file
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import wait
 from contextlib import suppress
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 
 from lsm.arrow.row_kind import ROW_KINDS, retracts
 from lsm.bucket.router import BucketRows
-from lsm.data_files.spill import SpillDirectory, SpillSpace
+from lsm.data_files.spill import SpillDirectory
 from lsm.data_files.write_metrics import WriteMetrics
 from lsm.data_files.writer import data_file_names
 from lsm.keys.encoding import one_array
@@ -30,14 +30,14 @@ from lsm.schema.conform_input import conform
 from lsm.schema.pieces import in_pieces
 from lsm.write.base_files import ExistingFiles
 from lsm.write.bucket_assignment import AssignmentContext, bucket_assignment
-from lsm.write.bucket_writer import BucketContext, BucketWriter, WriteJob
+from lsm.write.bucket_contexts import BucketContexts, spill_space
+from lsm.write.bucket_writer import BucketWriter, WriteJob
 from lsm.write.merge_tree_writer import MergeTreeWriter
 from lsm.write.unordered_values import UnorderedValues
 from lsm.write_buffer.source import Source, concat_kinds
 from manifest.commit.conflicts import BucketId
 from manifest.commit.index_update import compaction_paths, row_paths
 from manifest.commit.message import CommitMessage
-from manifest.entry.data_file import DataFileMeta
 from manifest.io import failpoints
 from manifest.io.errors import SchemaMismatch, UnmergeableRows
 from manifest.io.group_sync import GroupSync
@@ -54,14 +54,9 @@ from sparkexpr.values.arrays import Int8s
 from sparkexpr.values.column_type import Plain
 
 if TYPE_CHECKING:
-    from lsm.compaction.cluster import Clustering
-    from lsm.deletion_vectors import maintainer
-    from lsm.deletion_vectors import writer as vector_files
     from lsm.write import append_writer
-else:  # Only some tables need these. Loading them takes as long as writing 100,000 rows.
+else:  # Only append tables need it.
     append_writer = LazyModule("lsm.write.append_writer")
-    maintainer = LazyModule("lsm.deletion_vectors.maintainer")
-    vector_files = LazyModule("lsm.deletion_vectors.writer")
 
 _LOG = logger_of(__name__)
 _WARNED: set[str] = set()
@@ -176,26 +171,28 @@ class TableWrite:
         self._unordered = UnorderedValues(store.root, groups)
         compacts = not (store.options.write_only if job.write_only is None else job.write_only)
         # An overwrite does not compact, except with 'lookup': it writes no changelog, so its rows must not wait on level 0.
-        self._compacts = compacts and (not job.overwrites or store.options.changelog_producer == "lookup")
-        self._names = data_file_names(store, job.commit_id)
+        compacts = compacts and (not job.overwrites or store.options.changelog_producer == "lookup")
         self._process = os.getpid()
         self._spill = SpillDirectory()
-        raw = store.options.raw
-        self._space = SpillSpace(
-            self._spill.name,
-            raw.get("spill-compression", "zstd"),
-            int(raw.get("spill-compression.zstd-level", "1")),
-            min(thresholds.spill_batch_bytes, store.options.write_buffer_size // thresholds.spill_fan_in),
-        )
+        self._space = spill_space(store, self._spill)
         self._pool = WorkerPool(max(1, job.threads), thread_name_prefix="paimon-write")
         self._existing = ExistingFiles(store, ignore=job.overwrites, snapshot_id=job.base_snapshot_id, buckets=job.buckets)
-        self._index_names = FileNames("index-", commit_id=job.commit_id)
+        self._contexts = BucketContexts(
+            store=self.store,
+            existing=self._existing,
+            names=data_file_names(store, job.commit_id),
+            index_names=FileNames("index-", commit_id=job.commit_id),
+            space=self._space,
+            compacts=compacts,
+            writes_changelog=not job.overwrites,
+            first_sequence=job.first_sequence,
+        )
         self._writers: dict[tuple[bytes, int], BucketWriter] = {}
         self._prepared: list[CommitMessage] = []
         self._waiting: list[tuple[Any, Int8s | None]] = []
         self._waiting_rows = self._waiting_bytes = 0
         self._assignment = bucket_assignment(
-            AssignmentContext(self.store, job, self._existing, self._index_names, self._space, self._pool.map)
+            AssignmentContext(self.store, job, self._existing, self._contexts.index_names, self._space, self._pool.map)
         )
         self._done = WriteMetrics()
         self._handed_over: dict[BucketId, BucketWriter] = {}
@@ -249,32 +246,6 @@ class TableWrite:
                 self._waiting_bytes += rows.nbytes
             if self._waiting_rows >= thresholds.route_rows or self._waiting_bytes >= thresholds.route_bytes:
                 self._route()
-
-    def load_partitions(self, partitions: Iterable[bytes]) -> None:
-        """Load the files of ``partitions`` with one manifest read."""
-        self._existing.load(map(self.store.partition.decode, partitions))
-
-    def compact(self, partition: bytes, bucket: int, full: bool = False) -> None:
-        """Flush and compact a bucket.
-
-        ``full`` compacts all files. Otherwise the strategy chooses the files.
-        """
-        self._route()
-        self._writer(self.store.partition.decode(partition), bucket, compacting=True).compact(full=full)
-
-    def cluster(self, partition: bytes, bucket: int, clustering: Clustering) -> None:
-        """Sort all rows of a bucket of an append table."""
-        self._route()
-        writer = self._writer(self.store.partition.decode(partition), bucket, compacting=True)
-        assert isinstance(writer, append_writer.AppendOnlyWriter), "rows of primary-key tables have their order"
-        writer.cluster(clustering)
-
-    def rewrite(self, partition: bytes, bucket: int, names: Collection[str]) -> None:
-        """Rewrite files of a bucket to recompute their metadata.
-
-        Each file is rewritten separately.
-        """
-        self._writer(self.store.partition.decode(partition), bucket, compacting=True).rewrite(names)
 
     def prepare_commit(self) -> list[CommitMessage]:
         """Flush and compact all buckets. Return their non-empty messages.
@@ -386,42 +357,14 @@ class TableWrite:
         """
         return self.store.schema.bucket_mode is BucketMode.BUCKET_UNAWARE
 
-    def _writer(self, partition: tuple[Plain, ...], bucket: int, *, compacting: bool = False) -> BucketWriter:
+    def _writer(self, partition: tuple[Plain, ...], bucket: int) -> BucketWriter:
         encoded = self.store.partition.encode(partition)
-        found = self._writers.get((encoded, bucket))
-        if found is None:
-            looks = compacting or not self._is_unaware
-            files = self._existing.of(partition, encoded, bucket) if looks else []
-            total = self._existing.total_buckets(partition, encoded, new_rows=not compacting) if looks else None
-            context = BucketContext(
-                store=self.store,
-                partition=encoded,
-                values=partition,
-                bucket=bucket,
-                names=self._names,
-                space=self._space,
-                existing=files,
-                base=self._existing.key,
-                compacts=self._compacts,
-                first_sequence=self._job.first_sequence,
-                vectors=self._vectors(encoded, bucket, files),
-                writes_changelog=not self._job.overwrites,
-                total_buckets=total,
-            )
-            found = MergeTreeWriter(context) if self.store.schema.is_primary_key_table else append_writer.AppendOnlyWriter(context)
-            self._writers[encoded, bucket] = found
-        return found
-
-    def _vectors(self, partition: bytes, bucket: int, files: Sequence[DataFileMeta]) -> maintainer.BucketVectors | None:
-        """Return the bucket's deletion vectors. None: the table has none."""
-        options = self.store.options
-        if not options.deletion_vectors_enabled or (self._is_unaware and not files):  # an append without compaction deletes no rows
-            return None
-        size = options.deletion_vector_index_file_target_size if self._is_unaware else None
-        vectors = vector_files.DeletionVectorWriter(self.store, partition, bucket, self._index_names, size)
-        return maintainer.BucketVectors(
-            vectors, self._existing.deletion_vectors(partition, bucket), {file.file_name: file.row_count for file in files}
-        )
+        writer = self._writers.get((encoded, bucket))
+        if writer is None:
+            context = self._contexts.of_new_rows(partition, encoded, bucket)
+            writer = MergeTreeWriter(context) if self.store.schema.is_primary_key_table else append_writer.AppendOnlyWriter(context)
+            self._writers[encoded, bucket] = writer
+        return writer
 
     def _each(self, work: Callable[[BucketWriter], T], writers: Sequence[BucketWriter]) -> list[T]:
         """Run ``work`` for several buckets in parallel, largest first.
@@ -432,28 +375,3 @@ class TableWrite:
         futures = {at: self._pool.submit(work, writers[at]) for at in largest_first}
         wait(futures.values())
         return [futures[at].result() for at in range(len(writers))]
-
-
-def compact_together(
-    store: FileStore,
-    buckets: Sequence[BucketId],
-    *,
-    full: bool = False,
-    clustering: Clustering | None = None,
-    commit_id: str | None = None,
-) -> list[CommitMessage]:
-    """Compact buckets in one job, ignoring ``write-only``.
-
-    Returns the messages of buckets that changed. On failure all new files are deleted. ``full`` compacts all files of each bucket.
-    With ``clustering`` all rows of the append buckets are sorted instead.
-    """
-    # Several small buckets in one job cost a third less than one job each: they share one manifest read,
-    # and the next bucket is merged while the disk writes.
-    with TableWrite(store, WriteJob(write_only=True, commit_id=commit_id, threads=1, buckets={bucket for _, bucket in buckets})) as write:
-        write.load_partitions(partition for partition, _ in buckets)
-        for partition, bucket in buckets:
-            if clustering is None:
-                write.compact(partition, bucket, full=full)
-            else:
-                write.cluster(partition, bucket, clustering)
-        return write.prepare_commit()

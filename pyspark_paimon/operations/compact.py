@@ -29,7 +29,7 @@ from pyspark_paimon.typing import Filter
 if TYPE_CHECKING:
     from lsm.commit import postponed
     from lsm.compaction import cluster, due
-    from lsm.write import table_write
+    from lsm.write import compaction_job
     from manifest.commit.conflicts import BucketId
     from manifest.commit.file_store_commit import FileStoreCommit
     from manifest.commit.message import CommitMessage, CommitResult
@@ -40,7 +40,7 @@ else:  # the client of a server sends these operations and needs no storage engi
     postponed = LazyModule("lsm.commit.postponed")
     cluster = LazyModule("lsm.compaction.cluster")
     due = LazyModule("lsm.compaction.due")
-    table_write = LazyModule("lsm.write.table_write")
+    compaction_job = LazyModule("lsm.write.compaction_job")
 
 
 class _Buckets(TaskOperation[CompactResult]):
@@ -138,7 +138,7 @@ class Compact(_Buckets):
     def _compact_bucket(self, store: FileStore, tasks: Sequence[Task]) -> TaskWork:
         clustering = cluster.Clustering(self.order_by, self.strategy) if self.order_by else None
         buckets = [task.bucket_id for task in tasks]
-        return TaskWork(table_write.compact_together(store, buckets, full=self.full, clustering=clustering, commit_id=self.commit_id))
+        return TaskWork(compaction_job.compact_together(store, buckets, full=self.full, clustering=clustering, commit_id=self.commit_id))
 
     def counts(self, work: TaskWork, lost: Sequence[BucketId] = ()) -> dict[str, int]:
         """Return counts of files, bytes, rows and buckets."""

@@ -36,7 +36,7 @@ from pyspark_paimon.results.state_results import Holder, PurgeResult, TableChang
 
 if TYPE_CHECKING:
     from lsm.read import stored_rows
-    from lsm.write import bucket_writer, table_write
+    from lsm.write import compaction_job
     from manifest.commit import file_store_commit
     from manifest.entry.data_file import ManifestEntry
     from manifest.expire import delete_files, history_change, holders, orphans, snapshots
@@ -46,8 +46,7 @@ if TYPE_CHECKING:
     from pyspark_paimon.request.executor import Backend
 else:  # the client of a server sends these operations and needs no storage engine
     stored_rows = LazyModule("lsm.read.stored_rows")
-    bucket_writer = LazyModule("lsm.write.bucket_writer")
-    table_write = LazyModule("lsm.write.table_write")
+    compaction_job = LazyModule("lsm.write.compaction_job")
     file_store_commit = LazyModule("manifest.commit.file_store_commit")
     delete_files = LazyModule("manifest.expire.delete_files")
     history_change = LazyModule("manifest.expire.history_change")
@@ -118,14 +117,14 @@ class RewriteStored(Compact):
         buckets = [task.bucket_id for task in tasks]
         if store.key is not None:
             bucket_store = store.with_options(_WHOLE_BUCKETS)
-            return TaskWork(table_write.compact_together(bucket_store, buckets, full=True, commit_id=self.commit_id))
+            return TaskWork(compaction_job.compact_together(bucket_store, buckets, full=True, commit_id=self.commit_id))
         numbers = {bucket for _, bucket in buckets}
-        with table_write.TableWrite(store, bucket_writer.WriteJob(write_only=True, commit_id=self.commit_id, buckets=numbers)) as write:
+        with compaction_job.CompactionJob(store, commit_id=self.commit_id, buckets=numbers) as job:
             for partition, bucket in buckets:
                 bucket_filter = EntryFilter(partitions={partition}, buckets={bucket})
                 entries = store.live_entries(store.snapshots.latest(), bucket_filter).entries()
-                write.rewrite(partition, bucket, self._storing(store, entries))
-            return TaskWork(write.prepare_commit())
+                job.rewrite(partition, bucket, self._storing(store, entries))
+            return TaskWork(job.prepare_commit())
 
     def _storing(self, store: FileStore, entries: Sequence[ManifestEntry]) -> set[str]:
         predicate = TRUE if self.wanted is None else self.wanted

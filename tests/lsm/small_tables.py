@@ -12,7 +12,8 @@ from fileindex.predicate.evaluate_rows import mask
 from lsm.read.metrics import ReadReport
 from lsm.read.split import read_split
 from lsm.scan.planner import ScanPlanner
-from lsm.write.table_write import TableWrite, compact_together
+from lsm.write.compaction_job import compact_together
+from lsm.write.table_write import TableWrite
 from manifest.commit.file_store_commit import FileStoreCommit
 from manifest.commit.message import CommitMessage
 from manifest.io.file_io import LocalFileIO

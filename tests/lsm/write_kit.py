@@ -10,7 +10,8 @@ import pyarrow.parquet as pq
 
 from lsm.commit.row_transaction import resequence
 from lsm.write.bucket_writer import WriteJob
-from lsm.write.table_write import TableWrite, compact_together
+from lsm.write.compaction_job import compact_together
+from lsm.write.table_write import TableWrite
 from manifest.commit.file_store_commit import FileStoreCommit
 from manifest.commit.message import CommitMessage
 from manifest.entry.data_file import DataFileMeta

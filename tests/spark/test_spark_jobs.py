@@ -18,7 +18,7 @@ import pytest
 
 pytest.importorskip("pyspark.sql.datasource")
 
-from lsm.write.table_write import compact_together
+from lsm.write.compaction_job import compact_together
 from manifest.io.errors import CommitConflict
 from manifest.schema.validation import build_schema
 from manifest.snapshot.snapshot import ReadState, SnapshotKey

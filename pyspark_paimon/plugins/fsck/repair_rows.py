@@ -13,8 +13,7 @@ import pyarrow as pa
 from lsm.read.split import read_split
 from lsm.scan.planner import ScanPlanner
 from lsm.scan.table_statistics import collect_statistics
-from lsm.write.bucket_writer import WriteJob
-from lsm.write.table_write import TableWrite
+from lsm.write.compaction_job import CompactionJob
 from manifest.commit.file_store_commit import FileStoreCommit
 from manifest.commit.message import CommitMessage, CommitResult
 from manifest.commit.transaction import Round, Transaction
@@ -104,10 +103,10 @@ def _rewrite_files(repairs: Repairs, store: FileStore, wrong: dict[str, str], co
         commit = FileStoreCommit(store, commit_id, fresh=True)
 
         def evaluate(current: Round[CommitMessage]) -> None:
-            with TableWrite(store, WriteJob(commit_id=commit_id, write_only=True)) as write:
+            with CompactionJob(store, commit_id=commit_id) as job:
                 for (partition, bucket), files in buckets.items():
-                    write.rewrite(partition, bucket, files)
-                current.work.extend(write.prepare_commit())
+                    job.rewrite(partition, bucket, files)
+                current.work.extend(job.prepare_commit())
 
         def publish(messages: Sequence[CommitMessage]) -> CommitResult:
             return commit.commit(messages, properties=commit_properties("repair"))

@@ -12,7 +12,8 @@ import lsm.commit.post_commit
 from lsm.commit.post_commit import compact_after_commit
 from lsm.commit.row_transaction import resequence
 from lsm.write.bucket_writer import WriteJob
-from lsm.write.table_write import TableWrite, compact_together
+from lsm.write.compaction_job import CompactionJob, compact_together
+from lsm.write.table_write import TableWrite
 from manifest.commit.commit_markers import list_markers
 from manifest.commit.conflicts import BucketId
 from manifest.commit.file_store_commit import FileStoreCommit
@@ -115,13 +116,13 @@ def test_a_bucket_whose_compaction_fails_fails_neither_the_commit_nor_the_other_
     result, messages = unowned(store, "a", range(60), "x")
     before = data_files(store)
 
-    def full(self: TableWrite, partition: bytes, bucket: int, full: bool = False) -> None:
+    def full(self: CompactionJob, partition: bytes, bucket: int, *, full: bool = False) -> None:
         if bucket == 1:
             raise OutOfDisk(28, "no space left", "here")
-        compact(self, partition, bucket, full)
+        compact(self, partition, bucket, full=full)
 
-    compact = TableWrite.compact
-    monkeypatch.setattr(TableWrite, "compact", full)
+    compact = CompactionJob.compact
+    monkeypatch.setattr(CompactionJob, "compact", full)
     done = compact_after_commit(store, "a", result, messages)
     assert (done.snapshot_id, done.compact_snapshot_id) == (1, 2)
     assert [bucket for _, bucket in done.lost_compactions] == [1]

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 
 from fileindex.predicate.tree import ColumnRef, Compare, Op
 from lsm.compaction.cluster import Clustering, Quantiles, bits_per_column, hilbert, z_order
-from lsm.write.bucket_writer import WriteJob
-from lsm.write.table_write import TableWrite
+from lsm.write.compaction_job import CompactionJob
 from manifest.entry.data_file import FileKind
 from manifest.io.errors import UnsupportedTable
 from manifest.snapshot.snapshot import CommitKind
@@ -162,7 +161,7 @@ def test_rows_with_ids_are_not_sorted_anew(tmp_path: Path, option: str) -> None:
     write(store, sample(9, 1))
     before = data_files(store)
     with (
-        TableWrite(store, WriteJob(write_only=True)) as job,
+        CompactionJob(store) as job,
         pytest.raises(UnsupportedTable, match=r"(row-tracking|data-evolution)\.enabled"),
     ):
         job.cluster(store.partition.encode(()), 0, Clustering(("a",)))
@@ -171,7 +170,7 @@ def test_rows_with_ids_are_not_sorted_anew(tmp_path: Path, option: str) -> None:
 
 def test_rows_that_are_appended_meanwhile_stay(tmp_path: Path) -> None:
     store = table(tmp_path / "t", rows=200)
-    with TableWrite(store, WriteJob(write_only=True)) as job:
+    with CompactionJob(store) as job:
         job.cluster(store.partition.encode(()), 0, Clustering(("a",)))
         messages = job.prepare_commit()
     write(store, sample(50, 99))

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from lsm.compaction.compactor import CompactIncrement, MergeTreeCompactManager
+from lsm.compaction.compactor import BucketCompactor, CompactIncrement, CompactionContext
 from lsm.compaction.policy import CompactionPolicy
-from lsm.compaction.rewriter import CompactTaskResult, Rewrite
-from lsm.levels.sorted_runs import LevelRun, key_decoder
+from lsm.compaction.rewriter import CompactResult, Merge
+from lsm.levels.sorted_runs import LevelRun, Levels, key_decoder
 from lsm.levels.universal import CompactUnit, UniversalCompaction
 from manifest.entry.data_file import DataFileMeta
 from manifest.options.core_options import CoreOptions
@@ -58,7 +58,7 @@ class FakeRewriter:
     discarded: list[str] = field(default_factory=list)
     fail_at: int = -1
 
-    def rewrite(self, rewrite: Rewrite, output_level: int, *, drop_delete: bool) -> list[DataFileMeta]:
+    def rewrite(self, rewrite: Merge, output_level: int, *, drop_delete: bool) -> list[DataFileMeta]:
         if len(self.made) == self.fail_at:
             raise OSError("no space")
         self.drops.append(drop_delete)
@@ -97,8 +97,14 @@ class FirstRuns:
         return CompactUnit.of(self.level, chosen, full=len(chosen) == len(runs))
 
 
-def manager(text_of_files: str, strategy: object, rewriter: FakeRewriter, *, deletes: int = 0) -> MergeTreeCompactManager:
-    return MergeTreeCompactManager(KEY_OF, files(text_of_files, deletes), CompactionPolicy(strategy, 3, 2), rewriter)
+def compactor_of(made: list[DataFileMeta], strategy: object, rewriter: FakeRewriter, *, force_rewrite: bool = False) -> BucketCompactor:
+    policy = CompactionPolicy(strategy, 3, 2, force_rewrite=force_rewrite)
+    context = CompactionContext(policy=policy, rewriter=rewriter, rewrite_file=lambda file: [file])
+    return BucketCompactor(context, Levels(KEY_OF, made, policy.number_of_levels))
+
+
+def compactor(text_of_files: str, strategy: object, rewriter: FakeRewriter, *, deletes: int = 0) -> BucketCompactor:
+    return compactor_of(files(text_of_files, deletes), strategy, rewriter)
 
 
 @pytest.mark.parametrize(
@@ -117,7 +123,7 @@ def manager(text_of_files: str, strategy: object, rewriter: FakeRewriter, *, del
 )
 def test_compaction(given: str, strategy: FirstRuns, expected: str, drop: bool | None) -> None:
     rewriter = FakeRewriter()
-    subject = manager(given, strategy, rewriter)
+    subject = compactor(given, strategy, rewriter)
     result = subject.compact()
     assert result is not None
     assert text(subject.levels.files) == expected
@@ -125,23 +131,23 @@ def test_compaction(given: str, strategy: FirstRuns, expected: str, drop: bool |
 
 
 def test_a_file_that_is_on_its_level_already_is_left_alone() -> None:
-    subject = manager("3[1,3]", FirstRuns(3), FakeRewriter())
+    subject = compactor("3[1,3]", FirstRuns(3), FakeRewriter())
     assert subject.compact() is None
     assert subject.compact(full=True) is None
     assert text(subject.levels.files) == "3[1,3]"
 
 
 def test_an_upgraded_file_keeps_its_name_and_is_in_before_and_after() -> None:
-    result = manager("0[1,5] 1[6,9]", FirstRuns(2), FakeRewriter()).compact()
+    result = compactor("0[1,5] 1[6,9]", FirstRuns(2), FakeRewriter()).compact()
     assert result is not None
     assert [f.file_name for f in result.before] == [f.file_name for f in result.after] == ["0", "1"]
-    assert not list(result.made)
+    assert not result.new_files
 
 
 @pytest.mark.parametrize(("level", "rewritten"), [(1, False), (2, True)])
 def test_deletes_do_not_come_to_rest_on_the_deepest_level(level: int, rewritten: bool) -> None:
     rewriter = FakeRewriter()
-    result = manager("0[1,5]", FirstRuns(level), rewriter, deletes=1).compact()
+    result = compactor("0[1,5]", FirstRuns(level), rewriter, deletes=1).compact()
     assert result is not None
     assert bool(rewriter.made) is rewritten
 
@@ -149,20 +155,19 @@ def test_deletes_do_not_come_to_rest_on_the_deepest_level(level: int, rewritten:
 def test_an_unknown_delete_count_is_rewritten_too() -> None:
     rewriter = FakeRewriter()
     unknown = [files("0[1,5]")[0].model_copy(update={"delete_row_count": None})]
-    MergeTreeCompactManager(KEY_OF, unknown, CompactionPolicy(FirstRuns(2), 3, 2), rewriter).compact()
+    compactor_of(unknown, FirstRuns(2), rewriter).compact()
     assert len(rewriter.made) == 1
 
 
 def test_forcing_a_rewrite_moves_nothing() -> None:
     rewriter = FakeRewriter()
-    policy = CompactionPolicy(UniversalCompaction(), 3, 2, force_rewrite=True)
-    MergeTreeCompactManager(KEY_OF, files("2[1,5] 2[6,9]"), policy, rewriter).compact(full=True)
+    compactor_of(files("2[1,5] 2[6,9]"), UniversalCompaction(), rewriter, force_rewrite=True).compact(full=True)
     assert len(rewriter.made) == 2
 
 
 def test_a_failed_compaction_discards_what_it_made_and_leaves_the_levels() -> None:
     rewriter = FakeRewriter(fail_at=1)
-    subject = manager("0[1,5] 0[2,6] 1[7,9] 0[10,12] 0[11,13]", FirstRuns(2), rewriter)
+    subject = compactor("0[1,5] 0[2,6] 1[7,9] 0[10,12] 0[11,13]", FirstRuns(2), rewriter)
     before = text(subject.levels.files)
     with pytest.raises(OSError, match="no space"):
         subject.compact()
@@ -186,18 +191,18 @@ def named(*names: str) -> list[DataFileMeta]:
 def test_a_file_made_and_replaced_in_one_cycle_is_discarded_and_never_committed() -> None:
     discarded: list[str] = []
     increment = CompactIncrement(lambda f: discarded.append(f.file_name))
-    increment.add(CompactTaskResult(named("a", "b"), named("ab")))
-    increment.add(CompactTaskResult(named("ab", "c"), named("abc")))
+    increment.add(CompactResult(named("a", "b"), named("ab")))
+    increment.add(CompactResult(named("ab", "c"), named("abc")))
     before, after = increment.drain()
     assert ([f.file_name for f in before], [f.file_name for f in after], discarded) == (["a", "b", "c"], ["abc"], ["ab"])
-    assert increment.drain() == ((), ())
+    assert increment.drain() == ([], [])
 
 
 def test_an_upgraded_file_that_is_rewritten_later_is_not_deleted_for_older_snapshots_have_it() -> None:
     discarded: list[str] = []
     increment = CompactIncrement(lambda f: discarded.append(f.file_name))
-    increment.add(CompactTaskResult(named("a"), [named("a")[0].upgrade(3)]))
-    increment.add(CompactTaskResult([named("a")[0].upgrade(3)], named("new")))
+    increment.add(CompactResult(named("a"), [named("a")[0].upgrade(3)]))
+    increment.add(CompactResult([named("a")[0].upgrade(3)], named("new")))
     before, after = increment.drain()
     assert [(f.file_name, f.level) for f in before] == [("a", 0)]
     assert [f.file_name for f in after] == ["new"]
@@ -207,6 +212,6 @@ def test_an_upgraded_file_that_is_rewritten_later_is_not_deleted_for_older_snaps
 def test_undoing_discards_new_files_only() -> None:
     discarded: list[str] = []
     increment = CompactIncrement(lambda f: discarded.append(f.file_name))
-    increment.add(CompactTaskResult(named("a", "b"), [*named("ab"), named("b")[0].upgrade(2)]))
+    increment.add(CompactResult(named("a", "b"), [*named("ab"), named("b")[0].upgrade(2)]))
     increment.undo()
     assert discarded == ["ab"]

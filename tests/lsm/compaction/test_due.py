@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from lsm.compaction.due import compaction_bytes, due_entries
-from lsm.write.table_write import compact_together
+from lsm.write.compaction_job import compact_together
 from manifest.store import FileStore
 from pyspark_paimon import Table
 from tests.examples import some

@@ -16,6 +16,7 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from lsm.write.bucket_writer import WriteJob
+from lsm.write.compaction_job import CompactionJob
 from lsm.write.table_write import TableWrite
 from manifest.commit.message import CommitMessage
 from manifest.io.errors import CommitConflict, OutOfDisk, SchemaMismatch, UnsupportedTable
@@ -360,19 +361,24 @@ def test_a_full_disk_is_named_and_leaves_no_file(tmp_path: Path, failing: Failin
         write(store, many(store, 8000, 1), write_only=True)
     before = data_files(store)
     broken = FileStore(Failing(failing.after, failing.suffix), store.root, store.schema)
+    rows = many(store, 16000)
     with pytest.raises(OutOfDisk, match="space"):
-        attempt(broken, many(store, 0 if stage == "compaction" else 16000), compacts=stage == "compaction")
+        attempt_compaction(broken) if stage == "compaction" else attempt(broken, rows)
     assert data_files(store) == before
 
 
-def attempt(store: FileStore, rows: pa.Table, *, compacts: bool = False, gives_up: bool = False) -> None:
+def attempt(store: FileStore, rows: pa.Table) -> None:
     with TableWrite(store) as job:
         job.write(rows)
-        if compacts:
-            job.compact(encode_row((), ()), 0, full=True)
+        job.prepare_commit()
+
+
+def attempt_compaction(store: FileStore, *, gives_up: bool = False) -> None:
+    with CompactionJob(store) as job:
+        job.compact(encode_row((), ()), 0, full=True)
+        job.prepare_commit()
         if gives_up:
             raise ZeroDivisionError
-        job.prepare_commit()
 
 
 class LateAndFailing(WrappedFileIO):
@@ -403,7 +409,7 @@ def test_leaving_with_an_error_deletes_what_was_handed_over_to_nobody(tmp_path: 
     write(store, many(store, 100), write_only=True)
     before = data_files(store)
     with pytest.raises(ZeroDivisionError):
-        attempt(store, many(store, 100), compacts=True, gives_up=True)
+        attempt_compaction(store, gives_up=True)
     assert data_files(store) == before
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from lsm.write.table_write import compact_together
+from lsm.write.compaction_job import compact_together
 from manifest.commit.message import compaction_counts
 from manifest.store import FileStore
 from pyspark_paimon import Table

@@ -10,7 +10,7 @@ import pytest
 
 from lsm.compaction import rewriter, small_files
 from lsm.compaction.changelog import ChangelogWriter
-from lsm.compaction.compactor import MergeTreeCompactManager
+from lsm.compaction.compactor import BucketCompactor
 from lsm.data_files.rolling import RollingFileWriter
 from manifest.io.errors import EncodeFailed, OutOfMemory, UnmergeableRows
 from manifest.store import FileStore
@@ -70,10 +70,10 @@ def failing_encoder(patch: pytest.MonkeyPatch, error: Exception) -> None:
 
 def failing_changelog(patch: pytest.MonkeyPatch, error: Exception) -> None:
     """The data files are there, their changelog cannot be finished."""
-    finish, compact = ChangelogWriter.finish, MergeTreeCompactManager.compact
+    finish, compact = ChangelogWriter.finish, BucketCompactor.compact
     compacted = []
 
-    def compacting(self: MergeTreeCompactManager, *, full: bool = False) -> Any:
+    def compacting(self: BucketCompactor, *, full: bool = False) -> Any:
         compacted.append(full)
         return compact(self, full=full)
 
@@ -82,7 +82,7 @@ def failing_changelog(patch: pytest.MonkeyPatch, error: Exception) -> None:
             raise error
         return finish(self)
 
-    patch.setattr(MergeTreeCompactManager, "compact", compacting)
+    patch.setattr(BucketCompactor, "compact", compacting)
     patch.setattr(ChangelogWriter, "finish", finishing)
 
 

@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 import pyarrow as pa
 import pytest
 
-from lsm.write.table_write import TableWrite
+from lsm.write.compaction_job import CompactionJob
 from manifest.store import FileStore
 from pyspark_paimon import InvalidArgument, InvalidFilter, Table, UnsupportedOption
 from pyspark_paimon.jobs import change_rows
@@ -137,18 +137,18 @@ def test_a_compaction_that_lost_a_race_is_tried_again(create, monkeypatch) -> No
     table = create(options={"write-only": "true"})
     for _ in range(3):
         table.write(rows(range(10)))
-    original, calls = compact.table_write.compact_together, []
+    original, calls = compact.compaction_job.compact_together, []
 
     def racing(*arguments, **keywords):
         message = original(*arguments, **keywords)
         calls.append(message)
         if len(calls) == 1:
-            monkeypatch.setattr(compact.table_write, "compact_together", original)
+            monkeypatch.setattr(compact.compaction_job, "compact_together", original)
             Table.open(table.path).compact(full=True)
             Table.open(table.path).write(rows([77]))
         return message
 
-    monkeypatch.setattr(compact.table_write, "compact_together", racing)
+    monkeypatch.setattr(compact.compaction_job, "compact_together", racing)
     result = table.compact(full=True)
     assert result.attempts == 2
     assert set(table.files()["level"].to_pylist()) == {5}
@@ -162,20 +162,20 @@ def test_of_a_compaction_that_fails_in_one_bucket_nothing_remains(create, monkey
     table = create(options={"write-only": "true", "bucket": "4"})
     for _ in range(2):
         table.write(rows(range(100)))
-    compact, before = TableWrite.compact, table.files().num_rows
+    compact, before = CompactionJob.compact, table.files().num_rows
 
-    def failing(self, partition, bucket, full=False):
+    def failing(self, partition, bucket, *, full=False):
         if bucket == 2:
             raise OSError("this bucket fails")
-        compact(self, partition, bucket, full)
+        compact(self, partition, bucket, full=full)
 
     set_thresholds(small_bucket_bytes=small)
-    monkeypatch.setattr(TableWrite, "compact", failing)
+    monkeypatch.setattr(CompactionJob, "compact", failing)
     with pytest.raises(OSError, match="this bucket"):
         table.compact(full=True)
     assert table.list_orphan_files(older_than=2**61) == []
     assert (table.files().num_rows, ids(table)) == (before, list(range(100)))
-    monkeypatch.setattr(TableWrite, "compact", compact)
+    monkeypatch.setattr(CompactionJob, "compact", compact)
     result = table.compact(full=True)
     assert (result.files_before, result.files_after, result.buckets) == (8, 4, 4)
 
