@@ -55,25 +55,25 @@ class RowAggregation:
 
         The second result computes the remaining parts, in any order and thread.
         """
-        found = self._nothing()
+        summary = self._nothing()
         rows = self._known_rows(split)
         if rows is not None:
-            found.rows = rows
-            return found, ()
+            summary.rows = rows
+            return summary, ()
         if isinstance(split, IncrementalSplit):
-            return found, [partial(self._of_changes, split)]
+            return summary, [partial(self._of_changes, split)]
         if not split.has_independent_files:
-            return found, [partial(self._aggregate_merge, split)]
+            return summary, [partial(self._aggregate_merge, split)]
         reader = self._reader(split, report)
         unread: list[Unread] = []
         for file in split.files:
             read = reader.alone(file)
-            chosen = read.certain()
-            if chosen is None:
+            selection = read.certain()
+            if selection is None:
                 unread.append(partial(self._of_file, read))
-            elif columns := self._by_metadata(read, chosen, found):
+            elif columns := self._by_metadata(read, selection, summary):
                 unread.append(partial(self._of_columns, read, columns))
-        return found, unread
+        return summary, unread
 
     def cheap(self, split: DataSplit) -> RowSummary | None:
         """Aggregate a split from metadata, indexes and footers only.
@@ -81,19 +81,19 @@ class RowAggregation:
         None: pages of data files must be read.
         """
         rows = self._known_rows(split)
-        found = self._nothing()
+        summary = self._nothing()
         if rows is not None:
-            found.rows = rows
-            return found
+            summary.rows = rows
+            return summary
         if isinstance(split, IncrementalSplit) or not split.has_independent_files:
             return None
         reader = self._reader(split, ReadReport())
         for file in split.files:
             read = reader.alone(file)
-            chosen = read.certain(footer=True)
-            if chosen is None or self._by_metadata(read, chosen, found):
+            selection = read.certain(footer=True)
+            if selection is None or self._by_metadata(read, selection, summary):
                 return None
-        return found
+        return summary
 
     def _known_rows(self, split: DataSplit) -> int | None:
         """Return the row count of a split, if that suffices.
@@ -120,30 +120,30 @@ class RowAggregation:
     def _of_file(self, read: DataFileRead, report: ReadReport) -> RowSummary:
         """Aggregate a file whose footer may have the row count."""
         read = replace(read, report=report)
-        chosen = read.certain(footer=True)
-        if chosen is None:
+        selection = read.certain(footer=True)
+        if selection is None:
             return self._sum_of(read.batches())
-        found = self._nothing()
-        if columns := self._by_metadata(read, chosen, found):
-            found.merge(self._of_columns(read, columns, report))
-        return found
+        summary = self._nothing()
+        if columns := self._by_metadata(read, selection, summary):
+            summary.merge(self._of_columns(read, columns, report))
+        return summary
 
     def _of_columns(self, read: DataFileRead, columns: Sequence[str], report: ReadReport) -> RowSummary:
-        found = self._nothing()
+        summary = self._nothing()
         for batch in replace(read, columns=columns, report=report).batches():
-            found.add(batch, counted=True)
-        return found
+            summary.add(batch, counted=True)
+        return summary
 
-    def _by_metadata(self, read: DataFileRead, chosen: Selection, found: RowSummary) -> list[str]:
+    def _by_metadata(self, read: DataFileRead, selection: Selection, summary: RowSummary) -> list[str]:
         """Add a file's rows and the known values of columns.
 
         Returns the columns that must be read.
         """
-        rows = chosen.count(read.file.row_count)
-        found.rows += rows
-        return [name for name, column in found.columns.items() if rows and not self._add_known(read, chosen, rows, name, column)]
+        rows = selection.count(read.file.row_count)
+        summary.rows += rows
+        return [name for name, column in summary.columns.items() if rows and not self._add_known(read, selection, rows, name, column)]
 
-    def _add_known(self, read: DataFileRead, chosen: Selection, rows: int, name: str, column: ColumnSummary) -> bool:
+    def _add_known(self, read: DataFileRead, selection: Selection, rows: int, name: str, column: ColumnSummary) -> bool:
         constants = read.constants
         if name in constants:
             column.add_constant(constants[name], rows)
@@ -152,7 +152,7 @@ class RowAggregation:
         if bounds is not None and bounds.null_count is not None and bounds.null_count <= bounds.row_count:
             if bounds.all_null:
                 return True
-            if chosen.rows is None:
+            if selection.rows is None:
                 if column.wanted == {"count"}:
                     column.count += rows - bounds.null_count
                     return True
@@ -161,7 +161,7 @@ class RowAggregation:
                     column.count += rows - bounds.null_count
                     column.extend(bounds.min, bounds.max)
                     return True
-        numbers = read.numbers(name, chosen.rows)
+        numbers = read.numbers(name, selection.rows)
         if numbers is None:
             return False
         column.count += numbers.count

@@ -79,9 +79,9 @@ class ColumnSummary:
 
     def extend(self, least: Plain, greatest: Plain) -> None:
         """Include a smallest and a greatest value."""
-        known = [value for value in (self.least, self.greatest, least, greatest) if value is not None]
-        self.least = min(known, key=spark_order_key, default=None)
-        self.greatest = max(known, key=spark_order_key, default=None)
+        bounds = [value for value in (self.least, self.greatest, least, greatest) if value is not None]
+        self.least = min(bounds, key=spark_order_key, default=None)
+        self.greatest = max(bounds, key=spark_order_key, default=None)
 
     def merge(self, other: ColumnSummary) -> None:
         """Add the aggregates of ``other``."""
@@ -110,12 +110,12 @@ class RowSummary:
     rows: int = 0
 
     @classmethod
-    def of(cls, wanted: Mapping[str, Iterable[AggregateName]], types: Mapping[str, DataType]) -> RowSummary:
+    def of(cls, functions_by_column: Mapping[str, Iterable[AggregateName]], types: Mapping[str, DataType]) -> RowSummary:
         """Return an empty summary.
 
         Nested columns, and columns without a type, are only counted. Merging summaries needs no types.
         """
-        return cls({name: ColumnSummary(_atomic(types.get(name)), frozenset(functions)) for name, functions in wanted.items()})
+        return cls({name: ColumnSummary(_atomic(types.get(name)), frozenset(functions)) for name, functions in functions_by_column.items()})
 
     def add_all(self, batches: Iterable[Any]) -> RowSummary:
         """Add the rows of all batches. Return this summary."""
@@ -146,11 +146,11 @@ class RowSummary:
         }
         return {"rows": self.rows, "columns": plain}
 
-    def merge_json(self, given: Mapping[str, Any]) -> None:
+    def merge_json(self, json_counts: Mapping[str, Any]) -> None:
         """Add the counts of a ``to_json`` value."""
-        self.rows += given["rows"]
+        self.rows += json_counts["rows"]
         for name, column in self.columns.items():
-            count, least, greatest, total = map(plain_from_json, given["columns"][name])
+            count, least, greatest, total = map(plain_from_json, json_counts["columns"][name])
             column.merge(ColumnSummary(column.type, column.wanted, count, least, greatest, total))  # type: ignore[arg-type]  # as written by to_json
 
 
@@ -182,4 +182,4 @@ def _sum_of_words(words: Any) -> int:
     """
     low = words[:, :-1].sum(axis=0, dtype=np.int64).tolist()
     high = int(words[:, -1].view(np.int32).sum(dtype=np.int64)) if len(words) else 0
-    return sum(int(part) << (32 * place) for place, part in enumerate([*low, high]))
+    return sum(int(part) << (32 * word_index) for word_index, part in enumerate([*low, high]))

@@ -54,7 +54,7 @@ class ValueCounting:
         The files of the split must be independent.
         """
         reader = SplitRead(self.store, split, self.columns, TRUE if self.predicate is None else self.predicate, report)
-        known: list[CountedValues] = []
+        counts: list[CountedValues] = []
         unread: list[DataFileRead] = []
         for file in split.files:
             read = reader.alone(file)
@@ -62,21 +62,21 @@ class ValueCounting:
             if counted is None:
                 unread.append(read)
             else:
-                known.append(counted)
-        return known, unread
+                counts.append(counted)
+        return counts, unread
 
     def _of_file(self, read: DataFileRead) -> CountedValues | None:
         """Return the counts of a file. None: its rows must be read."""
-        chosen = read.certain(footer=True)
+        selection = read.certain(footer=True)
         varying = [key for key in self.keys if key.name not in read.constants]
-        if chosen is None or len(varying) > 1:
+        if selection is None or len(varying) > 1:
             return None
-        values, rows = None, pa.array([chosen.count(read.file.row_count)], pa.int64())
-        if varying and not chosen.is_empty:
-            found = read.value_counts(varying[0], chosen.rows)
-            if found is None:
+        values, rows = None, pa.array([selection.count(read.file.row_count)], pa.int64())
+        if varying and not selection.is_empty:
+            value_counts = read.value_counts(varying[0], selection.rows)
+            if value_counts is None:
                 return None
-            values, rows = found
+            values, rows = value_counts
         return CountedValues([self._key(key, read, values, len(rows)) for key in self.keys], rows)
 
     def _key(self, key: ColumnRef, read: DataFileRead, values: Any, count: int) -> Any:

@@ -34,8 +34,8 @@ def retracts(kinds: Any) -> Mask:
     ``kinds`` is a ``_VALUE_KIND`` column, Arrow or numpy.
     """
     values: Int8s = kinds if isinstance(kinds, np.ndarray) else numpy_array(one_array(kinds))
-    found: Mask = (values & 1) == UPDATE_BEFORE
-    return found
+    mask: Mask = (values & 1) == UPDATE_BEFORE
+    return mask
 
 
 def drop_retracts(rows: Any) -> Any:

@@ -88,17 +88,17 @@ def coded_texts(batches: Iterable[pa.RecordBatch], schema: pa.Schema, dictionari
     >>> coded["a"].type, [chunk.dictionary.to_pylist() for chunk in coded["a"].chunks]
     (DictionaryType(dictionary<values=string, indices=int32, ordered=0>), [['x', 'y'], ['x', 'y']])
     """
-    held = list(batches)
-    columns = [[batch.column(at) for batch in held] for at in range(len(schema))]
+    batch_list = list(batches)
+    columns = [[batch.column(index) for batch in batch_list] for index in range(len(schema))]
     fields = []
-    for at, field in enumerate(schema):
+    for index, field in enumerate(schema):
         if field.name not in dictionaries:
             fields.append(field)
-        elif choose and not _are_few(columns[at]):
-            columns[at] = list(map(plain_text, columns[at]))
+        elif choose and not _are_few(columns[index]):
+            columns[index] = list(map(plain_text, columns[index]))
             fields.append(field)
         else:
-            columns[at] = list(map(_dictionary, columns[at]))
+            columns[index] = list(map(_dictionary, columns[index]))
             fields.append(field.with_type(DICTIONARY))
     arrays = [pa.chunked_array(chunks, field.type) for chunks, field in zip(columns, fields, strict=True)]
     return pa.table(arrays, pa.schema(fields, schema.metadata)).unify_dictionaries()
@@ -121,8 +121,8 @@ def _sample(texts: Any, count: int) -> Any:
 
 
 def _dictionary(texts: Any) -> Any:
-    found = texts if TextForm.of(texts) is TextForm.DICTIONARY else texts.dictionary_encode()
-    return found if found.type == DICTIONARY else found.cast(DICTIONARY)
+    encoded = texts if TextForm.of(texts) is TextForm.DICTIONARY else texts.dictionary_encode()
+    return encoded if encoded.type == DICTIONARY else encoded.cast(DICTIONARY)
 
 
 def encode_for_gather(column: Any) -> Any:
@@ -175,5 +175,5 @@ def _texts(views: Any, rows: Any) -> Any:
     # Gather the fixed-width views first, then copy all texts at once.
     validity, wide, *data = views.buffers()
     wide = pa.Array.from_buffers(_SIXTEEN_BYTES, len(views), [None, wide], offset=views.offset).take(rows).buffers()[1]
-    known = pc.is_valid(views).take(rows).buffers()[1] if validity is not None and views.null_count else None
-    return pa.Array.from_buffers(pa.string_view(), len(rows), [known, wide, *data]).cast(pa.string())
+    taken_validity = pc.is_valid(views).take(rows).buffers()[1] if validity is not None and views.null_count else None
+    return pa.Array.from_buffers(pa.string_view(), len(rows), [taken_validity, wide, *data]).cast(pa.string())

@@ -49,23 +49,23 @@ class _Run:
     hashes: Int32s
     buckets: Int32s
 
-    def find(self, wanted: Int32s, found: Int32s) -> None:
+    def find(self, hashes: Int32s, buckets: Int32s) -> None:
         """Fill in the buckets of hashes that are still ``UNKNOWN``."""
-        missing = np.flatnonzero(found == UNKNOWN)
+        missing = np.flatnonzero(buckets == UNKNOWN)
         if not missing.size or not self.hashes.size:
             return
-        searched = wanted[missing]
-        at = np.minimum(np.searchsorted(self.hashes, searched), self.hashes.size - 1)
-        hit = self.hashes[at] == searched
-        found[missing[hit]] = self.buckets[at[hit]]
+        searched = hashes[missing]
+        positions = np.minimum(np.searchsorted(self.hashes, searched), self.hashes.size - 1)
+        hit = self.hashes[positions] == searched
+        buckets[missing[hit]] = self.buckets[positions[hit]]
 
     @classmethod
     def merge(cls, *parts: tuple[Int32s, Int32s]) -> _Run:
         """Merge (hashes, buckets) parts into one run."""
         # A stable sort merges ascending parts without a full sort.
-        hashes = np.concatenate([_NO_HASHES, *(some for some, _ in parts)])
+        hashes = np.concatenate([_NO_HASHES, *(part for part, _ in parts)])
         order = np.argsort(hashes, kind="stable")
-        return cls(hashes[order], np.concatenate([_NO_HASHES, *(some for _, some in parts)])[order])
+        return cls(hashes[order], np.concatenate([_NO_HASHES, *(part for _, part in parts)])[order])
 
 
 class KnownHashes:
@@ -86,22 +86,22 @@ class KnownHashes:
         self._runs: list[_Run] = []
         self._new: dict[int, Int32s] | None = None
 
-    def find(self, wanted: Int32s) -> Int32s:
+    def find(self, searched_hashes: Int32s) -> Int32s:
         """Return the bucket of each hash, ``UNKNOWN`` for new ones.
 
-        ``wanted`` must ascend.
+        ``searched_hashes`` must ascend.
         """
-        found = np.full(len(wanted), UNKNOWN, np.int32)
-        self._lookups += len(wanted)
+        buckets = np.full(len(searched_hashes), UNKNOWN, np.int32)
+        self._lookups += len(searched_hashes)
         if self._sorted is None and self._lookups > thresholds.scanned_hashes:
             self._sorted = _Run.merge(*((hashes, np.full(len(hashes), bucket, np.int32)) for bucket, hashes in self._files.items()))
         if self._sorted is None:
-            self._scan(wanted, found)
+            self._scan(searched_hashes, buckets)
         else:
-            self._sorted.find(wanted, found)
+            self._sorted.find(searched_hashes, buckets)
         for run in self._runs:
-            run.find(wanted, found)
-        return found
+            run.find(searched_hashes, buckets)
+        return buckets
 
     def add(self, new: Int32s, buckets: Int32s) -> None:
         """Add hashes that were ``UNKNOWN``, with their buckets.
@@ -123,16 +123,16 @@ class KnownHashes:
         np.not_equal(hashes[1:], hashes[:-1], out=first[1:])
         return hashes[first]
 
-    def _scan(self, wanted: Int32s, found: Int32s) -> None:
+    def _scan(self, searched_hashes: Int32s, buckets: Int32s) -> None:
         for bucket, hashes in reversed(self._files.items()):  # the first of equal hashes counts
-            if len(wanted) <= thresholds.one_by_one_hashes:
-                found[[bool((hashes == one).any()) for one in wanted]] = bucket
+            if len(searched_hashes) <= thresholds.one_by_one_hashes:
+                buckets[[bool((hashes == new_hash).any()) for new_hash in searched_hashes]] = bucket
                 continue
             likely = np.zeros(1 << 16, np.bool_)
-            likely[wanted.view(np.uint32) >> _HIGH] = True
+            likely[searched_hashes.view(np.uint32) >> _HIGH] = True
             candidates = hashes[likely[hashes.view(np.uint32) >> _HIGH]]
-            at = np.minimum(np.searchsorted(wanted, candidates), len(wanted) - 1)
-            found[at[wanted[at] == candidates]] = bucket
+            positions = np.minimum(np.searchsorted(searched_hashes, candidates), len(searched_hashes) - 1)
+            buckets[positions[searched_hashes[positions] == candidates]] = bucket
 
     def _new_by_bucket(self) -> dict[int, Int32s]:
         if not any(run.hashes.size for run in self._runs):
@@ -224,14 +224,14 @@ class BucketRoom:
         Fills open buckets first, lowest number first, then new ones.
         """
         present = np.array(sorted(self.used), np.int32)
-        own = present[self.owned.holds(present)]
-        room = np.maximum(self.target_rows - np.array([self.used[bucket] for bucket in own.tolist()], np.int64), 0)
+        owned_buckets = present[self.owned.holds(present)]
+        room = np.maximum(self.target_rows - np.array([self.used[bucket] for bucket in owned_buckets.tolist()], np.int64), 0)
         opening = max(0, -(-(count - int(room.sum())) // self.target_rows))
         free = np.setdiff1d(self.owned.first(len(present) + opening), present)
         if self.max_buckets != _UNLIMITED:
             free = free[free < self.max_buckets]
         free = free[:opening]
-        ids = np.concatenate([own, free]).astype(np.int32)
+        ids = np.concatenate([owned_buckets, free]).astype(np.int32)
         filled = np.repeat(ids, np.concatenate([room, np.full(len(free), self.target_rows)]).astype(np.int64))[:count]
         rest = np.resize(ids if len(ids) else self.owned.first(1), count - len(filled))
         placed: Int32s = np.concatenate([filled, rest]).astype(np.int32)
@@ -267,15 +267,15 @@ class PartitionIndex:
 
     def assign(self, hashes: Int32s) -> Int32s:
         """Return the bucket of every hash. New ones become known."""
-        wanted, position = np.unique(hashes, return_inverse=True)
-        assigned = self.known.find(wanted)
+        distinct_hashes, position = np.unique(hashes, return_inverse=True)
+        assigned = self.known.find(distinct_hashes)
         new = assigned == UNKNOWN
         if new.any():
             assigned[new] = placed = self.room.place(int(new.sum()))
-            self.known.add(wanted[new], placed)
+            self.known.add(distinct_hashes[new], placed)
             self.changed.update(np.unique(placed).tolist())
-        found: Int32s = assigned[position]
-        return found
+        buckets: Int32s = assigned[position]
+        return buckets
 
 
 class HashBucketAssigner:
@@ -319,16 +319,16 @@ class HashBucketAssigner:
         return self._entries.get(partition, [])
 
     def _index(self, partition: bytes) -> PartitionIndex:
-        found = self._partitions.get(partition)
-        if found is None:
+        index = self._partitions.get(partition)
+        if index is None:
             owned = _ALL if self._bucket_writers is None else self._bucket_writers.of(self._hash(partition))
             entries = [entry for entry in self.entries(partition) if owned.holds(np.array(entry.bucket))]
             by_bucket = {entry.bucket: read_hashes(self._store, entry) for entry in entries}
             options = self._store.options
             limits = (options.dynamic_bucket_target_row_num, options.dynamic_bucket_max_buckets)
-            found = PartitionIndex.of(by_bucket, *limits, owned)
-            self._partitions[partition] = found
-        return found
+            index = PartitionIndex.of(by_bucket, *limits, owned)
+            self._partitions[partition] = index
+        return index
 
     def _hash(self, partition: bytes) -> int:
         """Return the bucket-key hash of a partition.

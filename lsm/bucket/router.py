@@ -53,8 +53,8 @@ def route(table: Any, schema: TableSchema, assign: Assign | None = None, each: E
         return []
     codes, partitions = row_partitions(table, schema)
     if assign is not None:
-        found = _assign_dynamic(table, schema, codes, partitions, assign)
-        return group_by_bucket(codes, found, partitions, int(found.max()) + 1)
+        dynamic_buckets = _assign_dynamic(table, schema, codes, partitions, assign)
+        return group_by_bucket(codes, dynamic_buckets, partitions, int(dynamic_buckets.max()) + 1)
     buckets = max(1, schema.core.bucket)
     if len(partitions) == buckets == 1:
         return [BucketRows(partitions[0], UNAWARE_BUCKET, None)]
@@ -67,14 +67,14 @@ def group_by_bucket(codes: Int64s, buckets: Int32s | Int64s | int, partitions: S
     ``codes`` are indices into ``partitions``. Buckets are less than ``width``.
     """
     return [
-        BucketRows(partitions[both // width], both % width, rows)
-        for both, rows in _groups(codes * width + buckets, len(partitions) * width)
+        BucketRows(partitions[combined_code // width], combined_code % width, rows)
+        for combined_code, rows in _groups(codes * width + buckets, len(partitions) * width)
     ]
 
 
 def _bucket_ids(table: Any, schema: TableSchema, buckets: int, each: Each) -> Int32s:
     step = thresholds.route_part_rows
-    parts = [table.slice(at, step) for at in range(0, table.num_rows, step)]
+    parts = [table.slice(start, step) for start in range(0, table.num_rows, step)]
     return np.concatenate(list(each(lambda part: bucket_ids(part, schema, buckets), parts)))
 
 
@@ -98,11 +98,11 @@ def _assign_dynamic(table: Any, schema: TableSchema, codes: Int64s, partitions: 
     """Return the dynamic bucket of every row."""
     keys = schema.trimmed_primary_keys
     hashes = bucket_hashes([table.column(name) for name in keys], schema.types_of(keys))
-    found = np.empty(table.num_rows, np.int64)
+    buckets = np.empty(table.num_rows, np.int64)
     for code, rows in _groups(codes, len(partitions)):
-        inside = slice(None) if rows is None else rows
-        found[inside] = assign(partitions[code], hashes[inside])
-    return found
+        partition_rows = slice(None) if rows is None else rows
+        buckets[partition_rows] = assign(partitions[code], hashes[partition_rows])
+    return buckets
 
 
 def row_partitions(table: Any, schema: TableSchema) -> tuple[Int64s, list[tuple[Plain, ...]]]:
@@ -113,8 +113,8 @@ def row_partitions(table: Any, schema: TableSchema) -> tuple[Int64s, list[tuple[
         encoded = one_array(table.column(name)).dictionary_encode(null_encoding="encode")
         values = [from_scalar(value, schema.column_types[name]) for value in encoded.dictionary]
         codes = codes * len(values) + encoded.indices.to_numpy()
-        found, codes = np.unique(codes, return_inverse=True)
-        partitions = [(*partitions[code // len(values)], values[code % len(values)]) for code in found.tolist()]
+        distinct_codes, codes = np.unique(codes, return_inverse=True)
+        partitions = [(*partitions[code // len(values)], values[code % len(values)]) for code in distinct_codes.tolist()]
     return codes, partitions
 
 

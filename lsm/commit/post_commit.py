@@ -66,12 +66,12 @@ def compact_after_commit(
     if has_readers and left:
         with _log_failed_compaction(store, user, {}, ()):  # on failure each bucket is checked separately
             left &= _waiting_buckets(store, store.live_entries(store.snapshots.latest()))
-    done, later = _compact(store, user, sorted(left), threads, evaluations=EVALUATIONS if has_readers else 1)
-    if done.lost_compactions:
+    compaction, later = _compact(store, user, sorted(left), threads, evaluations=EVALUATIONS if has_readers else 1)
+    if compaction.lost_compactions:
         with suppress(SnapshotNotFound, OSError):  # the log names this commit, so a repetition must be recognised
             remember(store, store.snapshots.get(result.snapshot_id))
-    result = replace(result, compact_snapshot_id=done.compact_snapshot_id or result.compact_snapshot_id)
-    return _with_lost(result, {*beaten, *done.lost_compactions}, {**errors, **later})
+    result = replace(result, compact_snapshot_id=compaction.compact_snapshot_id or result.compact_snapshot_id)
+    return _with_lost(result, {*beaten, *compaction.lost_compactions}, {**errors, **later})
 
 
 def finish_compaction(store: FileStore, user: str, result: CommitResult, *, threads: int = 1) -> CommitResult:
@@ -89,8 +89,8 @@ def finish_compaction(store: FileStore, user: str, result: CommitResult, *, thre
         with suppress(SnapshotNotFound):  # expired: all pending files may belong to this commit
             added = store.delta_entries(store.snapshots.get(result.snapshot_id))
             left &= set(zip(added.partition, added.bucket.tolist(), strict=True))
-        done, errors = _compact(store, user, sorted(left), threads, evaluations=EVALUATIONS)
-        compacted, lost = done.compact_snapshot_id, done.lost_compactions
+        compaction, errors = _compact(store, user, sorted(left), threads, evaluations=EVALUATIONS)
+        compacted, lost = compaction.compact_snapshot_id, compaction.lost_compactions
     return _with_lost(replace(result, compact_snapshot_id=compacted or result.compact_snapshot_id), lost, errors)
 
 
@@ -144,9 +144,9 @@ def _compact(store: FileStore, user: str, buckets: Sequence[BucketId], threads: 
     newest: int | None = None
     errors: Errors = {}
     lost: list[BucketId] = []
-    for some in _chunks(buckets):
-        compaction = _Compaction(store, user, frozenset(some), threads, errors)
-        with _log_failed_compaction(store, user, errors, some):
+    for chunk in _chunks(buckets):
+        compaction = _Compaction(store, user, frozenset(chunk), threads, errors)
+        with _log_failed_compaction(store, user, errors, chunk):
             compaction.run(evaluations)
         newest = compaction.snapshot_id or newest
         lost += compaction.left | compaction.failed

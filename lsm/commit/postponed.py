@@ -25,13 +25,13 @@ from manifest.snapshot.snapshot import Snapshot, SnapshotKey
 from manifest.store import FileStore
 
 
-def waiting_files(store: FileStore, snapshot: Snapshot | None, wanted: EntryFilter) -> dict[bytes, list[DataFileMeta]]:
+def waiting_files(store: FileStore, snapshot: Snapshot | None, entry_filter: EntryFilter) -> dict[bytes, list[DataFileMeta]]:
     """Return the files of the postpone bucket, by partition."""
-    found: dict[bytes, list[DataFileMeta]] = defaultdict(list)
-    entries = store.live_entries(snapshot, wanted)
+    files_by_partition: dict[bytes, list[DataFileMeta]] = defaultdict(list)
+    entries = store.live_entries(snapshot, entry_filter)
     for entry in entries.select(entries.bucket == POSTPONE_BUCKET).entries():
-        found[entry.partition].append(entry.file)
-    return found
+        files_by_partition[entry.partition].append(entry.file)
+    return files_by_partition
 
 
 def move_rows(
@@ -53,7 +53,7 @@ def move_rows(
                 for batch in DataFileRead(store, partition, POSTPONE_BUCKET, file, columns).batches():
                     kinds = one_array(batch.column(VALUE_KIND)).to_numpy(zero_copy_only=False).astype(np.int8)
                     write.write(pa.Table.from_batches([batch.select(list(store.schema.names))]), kinds=pa.array(kinds))
-        made = write.prepare_commit()
+        messages = write.prepare_commit()
     gone = [
         CommitMessage(
             partition=partition,
@@ -65,7 +65,7 @@ def move_rows(
         )
         for partition, files in waiting.items()
     ]
-    return [*made, *gone]
+    return [*messages, *gone]
 
 
 def _arrival(file: DataFileMeta) -> tuple[int, str]:

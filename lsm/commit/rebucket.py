@@ -71,12 +71,12 @@ def _in_order_of_writers(store: FileStore, messages: Sequence[CommitMessage]) ->
     for message in _oldest_first(messages):
         if message.new_files:
             writers.setdefault(message.new_files[0].file_name.rpartition("-")[0], []).append(message)
-    for made in writers.values():
+    for writer_messages in writers.values():
         for deletes in (True, False):
-            for rows in _of_files(store, made):
-                kept = _retracts(rows) == deletes
-                if kept.any():
-                    yield rows if kept.all() else rows.filter(pa.array(kept))
+            for rows in _of_files(store, writer_messages):
+                mask = _retracts(rows) == deletes
+                if mask.any():
+                    yield rows if mask.all() else rows.filter(pa.array(mask))
 
 
 def _retracts(rows: Any) -> Mask:

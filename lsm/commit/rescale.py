@@ -22,11 +22,11 @@ from manifest.store import FileStore
 _NOTHING = CommitResult(None, None, replayed=False)
 
 
-def partitions_to_rescale(store: FileStore, latest: Snapshot | None, wanted: EntryFilter) -> list[bytes]:
+def partitions_to_rescale(store: FileStore, latest: Snapshot | None, entry_filter: EntryFilter) -> list[bytes]:
     """Return the partitions that have another number of buckets than the table's option."""
-    entries = store.live_entries(latest, wanted)
-    others = entries.select((entries.total_buckets != store.options.bucket) & (entries.bucket != POSTPONE_BUCKET))
-    return list(others.partition_codes[1])
+    entries = store.live_entries(latest, entry_filter)
+    differing_entries = entries.select((entries.total_buckets != store.options.bucket) & (entries.bucket != POSTPONE_BUCKET))
+    return list(differing_entries.partition_codes[1])
 
 
 def rescale_partition(

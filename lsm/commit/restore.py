@@ -39,14 +39,14 @@ def restore_state(
     store.check_writable()
     commit = FileStoreCommit(store, commit_id, resequence=resequence(store, commit_id))
     crosses = store.schema.bucket_mode is BucketMode.KEY_DYNAMIC
-    others: set[bytes] = set()
+    differing: set[bytes] = set()
 
     def partitions() -> set[bytes] | None:
-        return None if crosses else others  # a key may have moved between differing and equal partitions
+        return None if crosses else differing  # a key may have moved between differing and equal partitions
 
     def evaluate(current: Round[CommitMessage]) -> None:
-        others.update(differing_partitions(store, target, store.snapshots.latest()))
-        if not others:
+        differing.update(differing_partitions(store, target, store.snapshots.latest()))
+        if not differing:
             return
         with TableWrite(without_defaults(store), WriteJob(commit_id=commit_id, threads=threads, overwrites=True)) as write:
             for split in ScanPlanner(store.with_options(OWN_BRANCH)).plan(snapshot=target, partitions=partitions()).splits:
@@ -55,7 +55,7 @@ def restore_state(
 
     def publish(messages: Sequence[CommitMessage]) -> CommitResult:
         noted = commit_properties(RESTORE, {"restored_snapshot": target.id}, properties)
-        return commit.overwrite(messages, partitions=partitions(), copied=target, properties=noted) if others else _NOTHING
+        return commit.overwrite(messages, partitions=partitions(), copied=target, properties=noted) if differing else _NOTHING
 
     transaction = RowTransaction(commit, commit_id, threads=threads)
     rework = partial(rebucket, store, commit_id=commit_id, threads=threads, overwrite=True)

@@ -114,5 +114,5 @@ def resequence(store: FileStore, commit_id: str | None = None) -> ResequencePlan
 
 def _shift(tables: Iterator[Any], shift: int) -> Iterator[Any]:
     for table in tables:
-        at = table.schema.get_field_index(SEQUENCE_NUMBER)
-        yield table.set_column(at, SEQUENCE_NUMBER, pc.add_checked(table.column(at), pa.scalar(shift, pa.int64())))
+        column_index = table.schema.get_field_index(SEQUENCE_NUMBER)
+        yield table.set_column(column_index, SEQUENCE_NUMBER, pc.add_checked(table.column(column_index), pa.scalar(shift, pa.int64())))

@@ -39,9 +39,9 @@ def changelog_target(target: FileTarget) -> FileTarget:
     """Return the changelog file target for a data file target."""
     schema = target.store.schema
     options = {key: value for key, value in schema.options.items() if not key.startswith(_LEFT_OUT)}
-    for own, general in _OWN.items():
-        if own in options:
-            options = {key: value for key, value in options.items() if key != f"{general}.per.level"} | {general: options[own]}
+    for changelog_option, general in _OWN.items():
+        if changelog_option in options:
+            options = {key: value for key, value in options.items() if key != f"{general}.per.level"} | {general: options[changelog_option]}
     names = replace(target.names, prefix=options.get("changelog-file.prefix", _DEFAULT_PREFIX))
     logged = target.store.with_schema(schema.model_copy(update={"options": options}))
     return FileTarget(store=logged, directory=target.directory, names=names, target_size=target.target_size)
@@ -134,29 +134,29 @@ class CompactionChangelog:
             new = without_level(rows if (levels < self.merged_level).all() else rows.filter(pa.array(levels < self.merged_level)))
             self.log.write(row_diff(new.slice(0, 0), drop_retracts(new), self.key))
             return
-        done = merged.done
-        ordered = levels[done.order]
-        met: _Mask = np.minimum.reduceat(ordered, done.starts) < self.merged_level
-        shallowest = np.minimum.reduceat(np.where(ordered < self.merged_level, _UNKNOWN, ordered), done.starts)
+        sorted_rows = merged.done
+        ordered = levels[sorted_rows.order]
+        met: _Mask = np.minimum.reduceat(ordered, sorted_rows.starts) < self.merged_level
+        shallowest = np.minimum.reduceat(np.where(ordered < self.merged_level, _UNKNOWN, ordered), sorted_rows.starts)
         if self.first_only:
             met &= shallowest == _UNKNOWN
-        sizes = np.diff(done.starts, append=len(done.order))
+        sizes = np.diff(sorted_rows.starts, append=len(sorted_rows.order))
         old = (ordered == np.repeat(shallowest, sizes)) & np.repeat(met, sizes)
-        before = without_level(rows.take(pa.array(done.order[old])))
-        after = self._results(merged, done, met)
+        before = without_level(rows.take(pa.array(sorted_rows.order[old])))
+        after = self._results(merged, sorted_rows, met)
         self.log.write(row_diff(drop_retracts(before), drop_retracts(after), self.key, compared=self.compared))
 
-    def _results(self, merged: MergeRound, done: Sorted, met: _Mask) -> Any:
+    def _results(self, merged: MergeRound, sorted_rows: Sorted, met: _Mask) -> Any:
         """Return the results of the keys in ``met``.
 
         A key may have no result.
         """
         result = without_level(merged.result)
-        if result.num_rows == len(done.starts):
+        if result.num_rows == len(sorted_rows.starts):
             return result if met.all() else result.filter(pa.array(met))
         names = list(self.key.columns)
-        wanted = merged.rows.select(names).take(pa.array(done.order[done.starts[met]]))
-        both = pa.concat_tables([result.select(names), wanted.cast(result.select(names).schema)])
-        sides = sort_rows(self.key.key_words(both), length=both.num_rows, runs=True)
-        twice = np.diff(sides.starts, append=both.num_rows) == 2
+        met_keys = merged.rows.select(names).take(pa.array(sorted_rows.order[sorted_rows.starts[met]]))
+        joined = pa.concat_tables([result.select(names), met_keys.cast(result.select(names).schema)])
+        sides = sort_rows(self.key.key_words(joined), length=joined.num_rows, runs=True)
+        twice = np.diff(sides.starts, append=joined.num_rows) == 2
         return result.take(pa.array(sides.order[sides.starts[twice]]))

@@ -85,12 +85,12 @@ class BucketCluster:
             names = list(self.target.store.schema.names)
             sorted_rows = (rows.select(names) for rows in buffer.drain(self.space))
             first = min((file.min_sequence_number for file in files), default=0)
-            made = row_writer(self.target, FileSource.COMPACT, first).write_all(sorted_rows)
+            new_files = row_writer(self.target, FileSource.COMPACT, first).write_all(sorted_rows)
         finally:
             buffer.clear()
         if self.vectors is not None:
             self.vectors.remove(file.file_name for file in files)
-        return CompactResult(list(files), made)
+        return CompactResult(list(files), new_files)
 
     def _keyed(self, files: Sequence[DataFileMeta]) -> Iterator[Any]:
         """Yield the rows with their sort columns."""
@@ -108,10 +108,10 @@ class BucketCluster:
         """Return quantiles per column, from evenly spaced sample rows."""
         columns = list(self.clustering.columns)
         step = max(1, sum(file.row_count for file in files) // thresholds.cluster_sample_rows)
-        seen, parts = 0, [self.target.store.schema.arrow.empty_table().select(columns)]
+        row_count, parts = 0, [self.target.store.schema.arrow.empty_table().select(columns)]
         for rows in self._rows(files, columns):
-            parts.append(rows.take(pa.array(sample_rows(seen, rows.num_rows, step))))
-            seen += rows.num_rows
+            parts.append(rows.take(pa.array(sample_rows(row_count, rows.num_rows, step))))
+            row_count += rows.num_rows
         sample = pa.concat_tables(parts)
         bits = bits_per_column(len(columns))
         return {name: Quantiles.of(sample.column(name), bits) for name in columns}
@@ -166,11 +166,11 @@ class IncrementalClustering:
 
 def _runs(files: Sequence[DataFileMeta]) -> list[LevelRun]:
     ordered = sorted(files, key=lambda file: (file.level, file.min_sequence_number, file.creation_time or 0, file.file_name))
-    found: list[LevelRun] = []
+    runs: list[LevelRun] = []
     for level, grouped in groupby(ordered, key=lambda file: file.level):
         members = tuple(grouped)
-        found += [LevelRun(level, SortedRun(run)) for run in ([(file,) for file in members] if level == 0 else [members])]
-    return found
+        runs += [LevelRun(level, SortedRun(run)) for run in ([(file,) for file in members] if level == 0 else [members])]
+    return runs
 
 
 def bits_per_column(columns: int) -> int:
@@ -211,15 +211,15 @@ class Quantiles:
         Equal values have equal ranks.
         """
         values = one_array(column)
-        both = pa.concat_arrays([values, self.bounds.cast(values.type)])
-        done = sort_rows([WordColumn.of(both)], length=len(both))
-        is_bound = done.order >= len(values)
+        joined = pa.concat_arrays([values, self.bounds.cast(values.type)])
+        sorted_rows = sort_rows([WordColumn.of(joined)], length=len(joined))
+        is_bound = sorted_rows.order >= len(values)
         before: Int64s = np.cumsum(is_bound) - is_bound
-        ranks = np.zeros(len(both), np.uint64)
-        sizes = np.diff(done.starts, append=len(both))
-        ranks[done.order] = np.repeat(before[done.starts], sizes)
-        found: UInt64s = ranks[: len(values)]
-        return found
+        ranks = np.zeros(len(joined), np.uint64)
+        sizes = np.diff(sorted_rows.starts, append=len(joined))
+        ranks[sorted_rows.order] = np.repeat(before[sorted_rows.starts], sizes)
+        value_ranks: UInt64s = ranks[: len(values)]
+        return value_ranks
 
 
 def z_order(ranks: Sequence[UInt64s], bits: int) -> UInt64s:
@@ -264,12 +264,12 @@ def _bit(words: UInt64s, bit: int) -> Any:
     return (words >> np.uint64(bit)) & np.uint64(1) == 1
 
 
-def sample_rows(seen: int, count: int, step: int) -> Int64s:
+def sample_rows(row_count: int, count: int, step: int) -> Int64s:
     """Return the sampled positions of the next ``count`` rows.
 
-    Every ``step``-th row is sampled. ``seen`` is the number of rows before these.
+    Every ``step``-th row is sampled. ``row_count`` is the number of rows before these.
 
     >>> sample_rows(3, 5, 4).tolist()
     [1]
     """
-    return np.arange(-seen % step, count, step)
+    return np.arange(-row_count % step, count, step)

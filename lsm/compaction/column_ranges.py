@@ -63,14 +63,14 @@ def pick_ranges(
         group, before, columns = _without_blobs(every), columns, blobs(every)
         if waiting and (_end(waiting[-1]) != group[0].first_row_id or columns != before):
             finish()
-        own = sum(max(file.file_size, open_cost) for file in group)
-        if own > policy.target:
+        group_size = sum(max(file.file_size, open_cost) for file in group)
+        if group_size > policy.target:
             finish()
             waiting.append(group)
             finish()
             continue
         waiting.append(group)
-        weight += own
+        weight += group_size
         if weight > policy.target:
             finish()
     finish()
@@ -94,15 +94,15 @@ def join_ranges(
     """
     store = target.store
     names = tuple([field.name for field in store.schema.fields if field.type.kind is not Kind.BLOB])
-    whole = replace(target, columns=None if len(names) == len(store.schema.fields) else names)
+    full_target = replace(target, columns=None if len(names) == len(store.schema.fields) else names)
     split = DataSplit(partition=partition, bucket=bucket, total_buckets=-1, files=tuple(files), raw_convertible=False)
     read = SplitRead(store, split, names, TRUE)
     joined = CompactResult()
     live = {field.id for field in store.schema.fields}
 
     def blobs(group: RangeGroup) -> frozenset[int]:
-        found = ((store.schemas.get(file.schema_id), file.write_cols or ()) for file in group if file.is_blob)
-        return frozenset(schema.field(name).id for schema, columns in found for name in columns if schema.field(name).id in live)
+        blob_columns = ((store.schemas.get(file.schema_id), file.write_cols or ()) for file in group if file.is_blob)
+        return frozenset(schema.field(name).id for schema, columns in blob_columns for name in columns if schema.field(name).id in live)
 
     def rows(groups: Sequence[RangeGroup]) -> Iterator[Any]:
         for group in groups:
@@ -110,7 +110,7 @@ def join_ranges(
 
     try:
         for groups in pick_ranges(files, policy, store.options.source_split_open_file_cost, full=full, blobs=blobs):
-            (made,) = whole_file_writer(whole, FileSource.COMPACT).write_all(rows(groups))
+            (joined_file,) = whole_file_writer(full_target, FileSource.COMPACT).write_all(rows(groups))
             before = [file for group in groups for file in group]
             numbers = {
                 "first_row_id": groups[0][0].first_row_id,
@@ -118,7 +118,7 @@ def join_ranges(
                 "max_sequence_number": max(file.max_sequence_number for file in before),
             }
             joined.before += before
-            joined.after.append(made.model_copy(update=numbers))
+            joined.after.append(joined_file.model_copy(update=numbers))
     except BaseException:
         for file in joined.after:
             discard_files(store.file_io, target.directory, file)

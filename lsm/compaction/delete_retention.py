@@ -59,8 +59,8 @@ class DeleteRetention:
         if not deletes.any():
             return rows
         marked = np.where(deletes, np.int8(_OUTDATED_DELETE), kinds.to_numpy(zero_copy_only=False))
-        at = rows.schema.get_field_index(VALUE_KIND)
-        return rows.set_column(at, rows.schema.field(at), pa.array(marked, pa.int8()))
+        kind_index = rows.schema.get_field_index(VALUE_KIND)
+        return rows.set_column(kind_index, rows.schema.field(kind_index), pa.array(marked, pa.int8()))
 
 
 def drop_deletes(rows: Any, retention: DeleteRetention | None) -> Any:

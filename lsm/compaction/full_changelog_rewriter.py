@@ -62,5 +62,5 @@ class _WithoutLevel:
 
     inner: MergeFunction
 
-    def fold(self, rows: Any, done: Sorted) -> Any:
-        return self.inner.fold(without_level(rows), done)
+    def fold(self, rows: Any, sorted_rows: Sorted) -> Any:
+        return self.inner.fold(without_level(rows), sorted_rows)

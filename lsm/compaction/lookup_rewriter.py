@@ -89,15 +89,15 @@ class Lookup:
         if not levels:
             return
         size = batch_bytes_of(len(newer) + len(levels))
-        kept, gathered = gather_runs([self._keys(file, size, expiry) for file in newer], self.key)
-        probes = [*kept, *gathered]
+        large_runs, gathered = gather_runs([self._keys(file, size, expiry) for file in newer], self.key)
+        probes = [*large_runs, *gathered]
         runs = [self._run(reached, level, columns, size) for level in levels]
         for pieces in align_runs([*probes, *runs], self.key):
-            here = [piece for number, piece in pieces if number >= len(probes)]
+            old_pieces = [piece for number, piece in pieces if number >= len(probes)]
             keys = [piece for number, piece in pieces if number < len(probes)]
-            if not here or not keys:
+            if not old_pieces or not keys:
                 continue
-            rows = pa.concat_tables(here).combine_chunks()
+            rows = pa.concat_tables(old_pieces).combine_chunks()
             hits, first = self._match(rows, keys)
             self._mark(rows, hits, reached)
             yield rows.take(pa.array(first))
@@ -155,12 +155,12 @@ class Lookup:
         The second result has the first such row of each key, in key order.
         """
         names = list(self.key.columns)
-        both = pa.concat_tables([rows.select(names), *(piece.select(names) for piece in keys)])
-        done = sort_rows(self.key.key_words(both), length=both.num_rows, runs=True)
-        is_old = done.order < rows.num_rows
-        wanted = np.logical_or.reduceat(~is_old, done.starts)
-        hits = done.order[is_old & np.repeat(wanted, np.diff(done.starts, append=len(done.order)))]
-        first = done.order[done.starts[wanted]]  # the sort is stable: an old row comes before the keys
+        joined = pa.concat_tables([rows.select(names), *(piece.select(names) for piece in keys)])
+        sorted_rows = sort_rows(self.key.key_words(joined), length=joined.num_rows, runs=True)
+        is_old = sorted_rows.order < rows.num_rows
+        has_new_key = np.logical_or.reduceat(~is_old, sorted_rows.starts)
+        hits = sorted_rows.order[is_old & np.repeat(has_new_key, np.diff(sorted_rows.starts, append=len(sorted_rows.order)))]
+        first = sorted_rows.order[sorted_rows.starts[has_new_key]]  # the sort is stable: an old row comes before the keys
         return hits, first[first < rows.num_rows]
 
     def _mark(self, rows: Any, hits: Int64s, files: Sequence[DataFileMeta]) -> None:

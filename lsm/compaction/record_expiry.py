@@ -76,8 +76,8 @@ class RecordExpiry:
         """
         values = one_array(rows.column(self.column))
         numbers = values.view(pa.int64()) if self._type.kind in TIMESTAMPS else values.cast(pa.int64())
-        known = numbers.is_valid().to_numpy(zero_copy_only=False)
-        expired = self._expired(numbers.fill_null(0).to_numpy()) & known
+        is_valid = numbers.is_valid().to_numpy(zero_copy_only=False)
+        expired = self._expired(numbers.fill_null(0).to_numpy()) & is_valid
         return rows.filter(pa.array(~expired)) if expired.any() else rows
 
     @cached_property
@@ -94,5 +94,5 @@ class RecordExpiry:
             seconds = values // _A_SECOND[self._type.unit]
         else:
             seconds = np.where(values >= _FIRST_MILLIS, values // 1000, values) if self._type.kind is Kind.BIGINT else values
-        found: Mask = seconds < int(self.clock()) - self.seconds
-        return found
+        mask: Mask = seconds < int(self.clock()) - self.seconds
+        return mask

@@ -128,10 +128,10 @@ class MergeTreeRewriter:
 
     def write_files(self, merge: Merge, output_level: int, rows: Iterator[Any]) -> list[DataFileMeta]:
         """Write ``rows`` to new files that replace the input files."""
-        made = key_value_writer(self.target, output_level, FileSource.COMPACT).write_all(rows)
+        new_files = key_value_writer(self.target, output_level, FileSource.COMPACT).write_all(rows)
         if self.vectors is not None:
             self.vectors.remove(file.file_name for file in merge.files)
-        return made
+        return new_files
 
     def merge_section(self, section: Section, *, drop_delete: bool, dictionaries: Collection[str] = ()) -> Iterator[Any]:
         """Return the merged rows of a section.
@@ -156,10 +156,10 @@ class MergeTreeRewriter:
         rows_of = partial(file_rows, self.target.store, self.partition, self.bucket, shared=self._every_row)
         for file in run.files:
             dead = None if vectors is None else vectors.dead_rows(file.file_name)
-            found = rows_of(file, batch_bytes=size, dead=dead, dictionaries=dictionaries)
+            batches = rows_of(file, batch_bytes=size, dead=dead, dictionaries=dictionaries)
             if drop_delete and self.retention is not None:
-                found = map(partial(self.retention.mark, file), found)
-            yield from found if self.expiry is None else filter(_has_rows, map(self.expiry.alive, found))
+                batches = map(partial(self.retention.mark, file), batches)
+            yield from batches if self.expiry is None else filter(_has_rows, map(self.expiry.alive, batches))
 
     def rows_with_level(self, run: SortedRun, runs: int, *, drop_delete: bool) -> Iterator[Any]:
         """Yield the live rows of a run with ``_LEVEL``.

@@ -80,10 +80,10 @@ def join_files(
         return file_rows(target.store, partition, bucket, file, dead=None if vectors is None else vectors.dead_rows(file.file_name))
 
     writer = row_writer(target, FileSource.COMPACT, group[0].min_sequence_number)
-    made = writer.write_all(table for file in group for table in rows(file))
+    new_files = writer.write_all(table for file in group for table in rows(file))
     if vectors is not None:
         vectors.remove(file.file_name for file in group)
-    return CompactResult(list(group), made)
+    return CompactResult(list(group), new_files)
 
 
 def join_small_files(

@@ -74,11 +74,11 @@ class CrossPartitionAssigner:
         """
         schema = self._store.schema
         keys = KeySet(table.select(list(schema.primary_keys)))
-        found = locate_keys(self._store, self._snapshot, keys, each=self._each)
+        key_locations = locate_keys(self._store, self._snapshot, keys, each=self._each)
         if self._replaces:
-            found = self._vacate(keys, found)
+            key_locations = self._vacate(keys, key_locations)
         named, partitions = row_partitions(table, schema)
-        locations, partitions = self._encode(found, partitions)
+        locations, partitions = self._encode(key_locations, partitions)
         placed = ArrivedRows(table, kinds, keys.numbers, named, locations, partitions).place(schema)
         buckets = self._buckets(placed, locations, partitions)
         shares = group_by_bucket(placed.partition, buckets, partitions, int(buckets.max()) + 1) if len(buckets) else []
@@ -104,40 +104,40 @@ class CrossPartitionAssigner:
                     "does not replace; nothing was committed. Write such rows with mode 'upsert', or overwrite that partition too"
                 )
 
-    def _vacate(self, keys: KeySet, found: KeyLocations) -> KeyLocations:
+    def _vacate(self, keys: KeySet, locations: KeyLocations) -> KeyLocations:
         """Note the partitions of the keys. Return no location for any key."""
-        for number in np.unique(found.partition[found.partition != NOT_FOUND]).tolist():
-            partition = found.partitions[number]
+        for number in np.unique(locations.partition[locations.partition != NOT_FOUND]).tolist():
+            partition = locations.partitions[number]
             if partition not in self._vacated:
-                self._vacated[partition] = name_key(keys, int(np.flatnonzero(found.partition == number)[0]))
-        return KeyLocations([], np.full_like(found.partition, NOT_FOUND), np.zeros_like(found.bucket))
+                self._vacated[partition] = name_key(keys, int(np.flatnonzero(locations.partition == number)[0]))
+        return KeyLocations([], np.full_like(locations.partition, NOT_FOUND), np.zeros_like(locations.bucket))
 
-    def _encode(self, found: KeyLocations, named: list[tuple[Plain, ...]]) -> tuple[KeyLocations, list[tuple[Plain, ...]]]:
+    def _encode(self, locations: KeyLocations, named: list[tuple[Plain, ...]]) -> tuple[KeyLocations, list[tuple[Plain, ...]]]:
         """Return the locations with partitions as codes.
 
         Partitions of the rows keep their codes, others follow.
         """
         code_of = {values: code for code, values in enumerate(named)}
-        codes = [code_of.setdefault(self._store.partition.decode(partition), len(code_of)) for partition in found.partitions]
-        translated = np.array([*codes, NOT_FOUND], np.int64)[found.partition]
-        return KeyLocations(found.partitions, translated, found.bucket), list(code_of)
+        codes = [code_of.setdefault(self._store.partition.decode(partition), len(code_of)) for partition in locations.partitions]
+        translated = np.array([*codes, NOT_FOUND], np.int64)[locations.partition]
+        return KeyLocations(locations.partitions, translated, locations.bucket), list(code_of)
 
     def _buckets(self, placed: PlacedRows, locations: KeyLocations, partitions: list[tuple[Plain, ...]]) -> Int32s:
         """Return the bucket of every row.
 
         Keys that left a bucket free room in it first.
         """
-        given = np.empty(len(placed.new), np.int32)
+        new_buckets = np.empty(len(placed.new), np.int32)
         left, slots = placed.left
-        known = slots >= 0
+        is_located = slots >= 0
         width = int(locations.bucket.max(initial=0)) + 1
-        gone = np.bincount(left[known] * width + locations.bucket[slots[known]])
-        for both in np.flatnonzero(gone).tolist():
-            self._room(partitions[both // width]).leave(both % width, int(gone[both]))
+        gone = np.bincount(left[is_located] * width + locations.bucket[slots[is_located]])
+        for combined_code in np.flatnonzero(gone).tolist():
+            self._room(partitions[combined_code // width]).leave(combined_code % width, int(gone[combined_code]))
         for code in np.unique(placed.new).tolist():
-            wanted = placed.new == code
-            given[wanted] = self._room(partitions[code]).place(int(wanted.sum()))
-        return buckets_of(placed.slot, locations.bucket, given)
+            in_partition = placed.new == code
+            new_buckets[in_partition] = self._room(partitions[code]).place(int(in_partition.sum()))
+        return buckets_of(placed.slot, locations.bucket, new_buckets)
 
     def _room(self, partition: tuple[Plain, ...]) -> BucketRoom:
         if partition not in self._rooms:
@@ -200,20 +200,22 @@ class ArrivedRows:
         opened = self.named[new]
         if not engine.first_row_wins:
             return PlacedRows(self._set_partition(self.table, differs, partition, schema), self.kinds, partition, slot, opened)
-        kept = ~differs
-        rows = self.table if kept.all() else self.table.filter(pa.array(kept)).combine_chunks()
-        return PlacedRows(rows, None if self.kinds is None else self.kinds[kept], partition[kept], slot[kept], opened)
+        same_partition = ~differs
+        rows = self.table if same_partition.all() else self.table.filter(pa.array(same_partition)).combine_chunks()
+        return PlacedRows(
+            rows, None if self.kinds is None else self.kinds[same_partition], partition[same_partition], slot[same_partition], opened
+        )
 
     def _move(self, order: Int64s, first: Mask, schema: TableSchema) -> PlacedRows:
         """Place rows of an engine that moves keys.
 
         Each key is where its last row says. ``order`` has the rows of a key together; ``first`` marks the first row of each key.
         """
-        keys, place = self.keys[order], self.named[order]
+        keys, targets = self.keys[order], self.named[order]
         before = np.empty(len(order), np.int64)
-        before[1:] = place[:-1]
+        before[1:] = targets[:-1]
         before[first] = self.locations.partition[keys[first]]
-        opens = before != place
+        opens = before != targets
         leaves = opens & (before != NOT_FOUND)
         numbers = np.cumsum(opens) - 1
         run_starts = np.maximum.accumulate(np.where(first | opens, np.arange(len(order)), 0))
@@ -224,17 +226,17 @@ class ArrivedRows:
         slot = np.empty(len(order), np.int64)
         slot[order] = slots
         if not leaves.any():
-            return PlacedRows(self.table, self.kinds, self.named, slot, place[opens])
+            return PlacedRows(self.table, self.kinds, self.named, slot, targets[opens])
         gone, left, left_slot = order[leaves], before[leaves], slot_before[leaves]
         deletes = self._set_partition(self.table.take(pa.array(gone)), np.ones(len(gone), np.bool_), left, schema)
-        both = np.argsort(np.concatenate([2 * np.arange(len(order)) + 1, 2 * gone]), kind="stable")
-        own = np.zeros(len(order), np.int8) if self.kinds is None else self.kinds
+        interleaved = np.argsort(np.concatenate([2 * np.arange(len(order)) + 1, 2 * gone]), kind="stable")
+        row_kinds = np.zeros(len(order), np.int8) if self.kinds is None else self.kinds
         return PlacedRows(
-            pa.concat_tables([self.table, deletes]).take(pa.array(both)).combine_chunks(),
-            np.concatenate([own, np.full(len(gone), DELETE, np.int8)])[both],
-            np.concatenate([self.named, left])[both],
-            np.concatenate([slot, left_slot])[both],
-            place[opens],
+            pa.concat_tables([self.table, deletes]).take(pa.array(interleaved)).combine_chunks(),
+            np.concatenate([row_kinds, np.full(len(gone), DELETE, np.int8)])[interleaved],
+            np.concatenate([self.named, left])[interleaved],
+            np.concatenate([slot, left_slot])[interleaved],
+            targets[opens],
             (left, left_slot),
         )
 
@@ -242,9 +244,9 @@ class ArrivedRows:
         """Set the partition columns of the rows ``which``."""
         if not which.any():
             return table
-        for at, name in enumerate(schema.partition_keys):
+        for key_index, name in enumerate(schema.partition_keys):
             column = table.column(name)
-            values = literal_array([values[at] for values in self.partitions], schema.column_types[name]).cast(column.type)
+            values = literal_array([values[key_index] for values in self.partitions], schema.column_types[name]).cast(column.type)
             theirs = values.take(pa.array(partition))
             mixed = theirs if which.all() else pc.if_else(pa.array(which), theirs, one_array(column))
             table = table.set_column(table.schema.get_field_index(name), table.schema.field(name), mixed)
@@ -256,8 +258,8 @@ def buckets_of(slots: Int64s, locations: Int32s, placed: Int32s) -> Int32s:
 
     New keys have the buckets ``placed``.
     """
-    known = slots >= 0
-    found = np.empty(len(slots), np.int32)
-    found[known] = locations[slots[known]]
-    found[~known] = placed[-1 - slots[~known]]
-    return found
+    is_located = slots >= 0
+    buckets = np.empty(len(slots), np.int32)
+    buckets[is_located] = locations[slots[is_located]]
+    buckets[~is_located] = placed[-1 - slots[~is_located]]
+    return buckets

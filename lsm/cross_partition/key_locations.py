@@ -53,14 +53,14 @@ def locate_keys(store: FileStore, snapshot: Snapshot | None, keys: KeySet, *, ea
     locations = KeyLocations([], np.full(len(keys), NOT_FOUND, np.int64), np.zeros(len(keys), np.int32))
     if snapshot is None or not len(keys):
         return locations
-    whole = store.with_options(EVERY_ROW)
-    wanted = key_filter(keys, store.schema, thresholds.listed_keys)
-    plan = ScanPlanner(whole).plan(wanted, snapshot=snapshot, columns=keys.names)
+    unfiltered_store = store.with_options(EVERY_ROW)
+    predicate = key_filter(keys, store.schema, thresholds.listed_keys)
+    plan = ScanPlanner(unfiltered_store).plan(predicate, snapshot=snapshot, columns=keys.names)
     numbers = {partition: number for number, partition in enumerate(dict.fromkeys(split.partition for split in plan.splits))}
     locations.partitions.extend(numbers)
 
     def found(split: DataSplit) -> list[tuple[int, int, Int64s]]:
-        batches = read_split(whole, split, columns=keys.names, predicate=wanted)
+        batches = read_split(unfiltered_store, split, columns=keys.names, predicate=predicate)
         return [(numbers[split.partition], split.bucket, hits[hits >= 0]) for hits in map(keys.find, batches)]
 
     for partition, bucket, hits in (part for parts in each(found, plan.splits) for part in parts):

@@ -65,9 +65,12 @@ class StagedRows:
         Each column is in one chunk. Rows of a table are in order of arrival. Nothing is staged afterwards.
         """
         if self._parts is None:
-            held, self._held, self._held_bytes = self._held, [], 0
-            if held:
-                yield pa.concat_tables([table for table, _ in held]).combine_chunks(), concat_kinds([(t.num_rows, k) for t, k in held])
+            batches, self._held, self._held_bytes = self._held, [], 0
+            if batches:
+                yield (
+                    pa.concat_tables([table for table, _ in batches]).combine_chunks(),
+                    concat_kinds([(t.num_rows, k) for t, k in batches]),
+                )
             return
         self._spill()
         parts, sizes = self._parts, self._part_bytes.tolist()
@@ -77,8 +80,8 @@ class StagedRows:
             inner = StagedRows(self._schema, 2 * self._budget if fits else self._budget, self._space, level=self._level + 1)
             for file in (file for part in group for file in parts[part]):
                 for rows in file.tables():
-                    at = rows.schema.get_field_index(VALUE_KIND)
-                    inner.add(rows.remove_column(at), rows.column(at).combine_chunks().to_numpy())
+                    kind_index = rows.schema.get_field_index(VALUE_KIND)
+                    inner.add(rows.remove_column(kind_index), rows.column(kind_index).combine_chunks().to_numpy())
                 file.delete()
             yield from inner.drain()
             self.spilled_bytes += inner.spilled_bytes
@@ -88,11 +91,11 @@ class StagedRows:
         if self._parts is None:
             self._parts = [[] for _ in range(1 << _BITS)]
         parts = self._parts
-        held, self._held, self._held_bytes = self._held, [], 0
-        if not held:
+        batches, self._held, self._held_bytes = self._held, [], 0
+        if not batches:
             return
-        table = pa.concat_tables([table for table, _ in held])
-        kinds = concat_kinds([(t.num_rows, k) for t, k in held])
+        table = pa.concat_tables([table for table, _ in batches])
+        kinds = concat_kinds([(t.num_rows, k) for t, k in batches])
         table = table.append_column(VALUE_KIND, pa.array(np.zeros(table.num_rows, np.int8) if kinds is None else kinds))
         part = (self._hashes(table) >> np.uint32(_BITS * self._level)) & np.uint32((1 << _BITS) - 1)
         order = np.argsort(part.astype(np.uint8), kind="stable")

@@ -53,10 +53,10 @@ class RollingFileWriter:
         """Append a table. It may span several files."""
         try:
             step = batch_rows(rows, max(self._target_size // thresholds.file_checks, 1)) if rows.num_rows else 1
-            at = 0
-            while at < rows.num_rows:
-                piece = rows.slice(at, min(step, self._target_rows - self._current_rows))
-                at += piece.num_rows
+            start = 0
+            while start < rows.num_rows:
+                piece = rows.slice(start, min(step, self._target_rows - self._current_rows))
+                start += piece.num_rows
                 self._append(piece)
         except BaseException:
             self.abort()
@@ -205,8 +205,8 @@ class BlobRollingWriter(RollingFileWriter):
             listener=target.store.listener,
         )
         self._rest = rest.columns or ()
-        most = options.blob_target_file_size or target.target_size
-        self._blobs = [_BlobFiles(target, name, source, most) for name in blobs]
+        blob_target_size = options.blob_target_file_size or target.target_size
+        self._blobs = [_BlobFiles(target, name, source, blob_target_size) for name in blobs]
 
     def abort(self) -> None:
         """See ``RollingFileWriter``."""

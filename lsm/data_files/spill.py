@@ -151,5 +151,5 @@ def batch_rows(table: Any, size: int) -> int:
     >>> batch_rows(pa.table({"n": [1] * 10}), 1), batch_rows(pa.table({"blob": [bytes(3 << 20)] * 4}), 2 << 20)
     (1024, 1)
     """
-    rows, held = int(table.num_rows), max(1, int(table.nbytes))
-    return max(size * rows // held, min(thresholds.spill_fewest_rows, thresholds.spill_fewest_bytes * rows // held), 1)
+    rows, table_bytes = int(table.num_rows), max(1, int(table.nbytes))
+    return max(size * rows // table_bytes, min(thresholds.spill_fewest_rows, thresholds.spill_fewest_bytes * rows // table_bytes), 1)

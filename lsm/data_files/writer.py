@@ -98,11 +98,11 @@ class FileTarget:
         schema = self.store.schema
         if self.columns is not None:
             return self._fields, file_schema(self._fields)
-        held: tuple[tuple[DataField, ...], Any] | None = schema.derived.get(_LAYOUT)
-        if held is None:
+        layout: tuple[tuple[DataField, ...], Any] | None = schema.derived.get(_LAYOUT)
+        if layout is None:
             fields = key_value_fields(schema.fields, self.keys, thin=self.thin) if self.keys else schema.fields
-            held = schema.derived[_LAYOUT] = fields, file_schema(fields)
-        return held
+            layout = schema.derived[_LAYOUT] = fields, file_schema(fields)
+        return layout
 
     @cached_property
     def index_options(self) -> FileIndexOptions:
@@ -279,9 +279,9 @@ class KeyValueDataFileWriter:
         """See ``DataFileWriter``."""
         self._file.abort()
 
-    def _key(self, rows: Any, at: int) -> bytes:
+    def _key(self, rows: Any, row: int) -> bytes:
         schema = self.target.store.schema
-        values = [from_scalar(rows.column(key)[at], schema.column_types[key]) for key in self.target.keys]
+        values = [from_scalar(rows.column(key)[row], schema.column_types[key]) for key in self.target.keys]
         return encode_row(values, schema.key_types)
 
 
@@ -400,7 +400,7 @@ def file_encoder(
             file_io, path, fields, schema, options, compression=compression, target=target
         )
         return encoder
-    parquet, most = options.parquet, thresholds.group_bytes
+    parquet, max_group_bytes = options.parquet, thresholds.group_bytes
     return ParquetFileWriter(
         file_io,
         path,
@@ -409,7 +409,7 @@ def file_encoder(
         by_sample=not {"file.compression", "file.compression.per.level"} & options.raw.keys(),
         level=options.zstd_level,
         int96=needs_int96(fields),
-        row_group_bytes=min(block or parquet.block_bytes or most, most, max(target, 1)),
+        row_group_bytes=min(block or parquet.block_bytes or max_group_bytes, max_group_bytes, max(target, 1)),
         plain=plain,
         options=parquet,
         table=table,

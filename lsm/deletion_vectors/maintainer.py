@@ -69,8 +69,8 @@ class BucketVectors:
         vector = self.dead_rows(file_name)
         if vector is None:
             return 0
-        known = vector.cardinality if isinstance(vector, DeletionFile) else None
-        return len(dead_rows(self._writer.store.file_io, vector)) if known is None else known
+        cardinality = vector.cardinality if isinstance(vector, DeletionFile) else None
+        return len(dead_rows(self._writer.store.file_io, vector)) if cardinality is None else cardinality
 
     def mark(self, file_name: str, rows: UInt32s) -> int:
         """Mark positions of a data file as deleted.
@@ -79,8 +79,8 @@ class BucketVectors:
         """
         if not len(rows):
             return 0
-        known = self.dead_rows(file_name)
-        before = BitMap() if known is None else dead_rows(self._writer.store.file_io, known)
+        vector = self.dead_rows(file_name)
+        before = BitMap() if vector is None else dead_rows(self._writer.store.file_io, vector)
         after = before | rows_to_bitmap(rows)
         self._marked[file_name] = after
         return len(after) - len(before)
@@ -112,8 +112,8 @@ class BucketVectors:
         replaced = [
             entry for entry in self._entries if (one_file and touched) or any(vector.data_file in touched for vector in entry.vectors or ())
         ]
-        kept = {vector.data_file for entry in replaced for vector in entry.vectors or ()} & self._stored.keys() - self._removed
-        vectors = {name: self._bitmap(name) for name in sorted({*kept, *self._marked})}
+        unchanged = {vector.data_file for entry in replaced for vector in entry.vectors or ()} & self._stored.keys() - self._removed
+        vectors = {name: self._bitmap(name) for name in sorted({*unchanged, *self._marked})}
         return IndexChange(
             kind=DELETION_VECTORS,
             new=tuple(self._writer.write(vectors)),

@@ -126,14 +126,14 @@ def _decode_64(data: bytes) -> BitMap:
     The data is a count of bitmaps, then the high 32 bits and the low bitmap of each. Missing bitmaps are empty.
     """
     count = int.from_bytes(data[:8], "little")
-    rows, at, previous = BitMap(), 8, -1
+    rows, offset, previous = BitMap(), 8, -1
     for _ in range(count):
-        high = int.from_bytes(data[at : at + 4], "little")
-        if at + 4 > len(data) or high <= previous:
+        high = int.from_bytes(data[offset : offset + 4], "little")
+        if offset + 4 > len(data) or high <= previous:
             raise CorruptIndex("the bitmaps end early, or are out of order")
-        low, length = deserialize(data[at + 4 :])
+        low, length = deserialize(data[offset + 4 :])
         if low and high:
             raise UnsupportedTable("a deletion vector marks rows beyond 2^32 of one data file")
         rows |= low
-        at, previous = at + 4 + length, high
+        offset, previous = offset + 4 + length, high
     return rows

@@ -52,18 +52,18 @@ class DeletionVectorWriter:
 
         ``vectors`` maps data files to non-empty deleted positions. On failure all new files are deleted.
         """
-        made: list[IndexFile] = []
+        index_files: list[IndexFile] = []
         try:
             for data, ranges in self._pack(vectors):
                 name = self.names.next()
-                made.append(IndexFile(file_name=name, file_size=len(data), row_count=len(ranges), vectors=tuple(ranges)))
+                index_files.append(IndexFile(file_name=name, file_size=len(data), row_count=len(ranges), vectors=tuple(ranges)))
                 self.store.file_io.write(self.path(name), data)
         except BaseException:
-            for file in made:
+            for file in index_files:
                 with suppress(OSError):  # leaves at most an orphan file; the first error is raised
                     self.store.file_io.delete(self.path(file.file_name))
             raise
-        return made
+        return index_files
 
     def path(self, name: str, external: str | None = None) -> str:
         """Return the path of an index file of the bucket."""

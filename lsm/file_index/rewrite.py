@@ -72,29 +72,31 @@ class FileIndexRewriter:
         Raises:
             CorruptFile, UnsupportedTable: The data file must be read and cannot be.
         """
-        wanted, old = self._required(entry.file), _Existing.of(self.store, entry)
-        kept = old.built_as(wanted, entry.file.row_count)
-        if kept.issuperset(map(_key, wanted.specs)) and self._is_in_place(entry.file, old, kept):
+        required, old = self._required(entry.file), _Existing.of(self.store, entry)
+        reusable = old.built_as(required, entry.file.row_count)
+        if reusable.issuperset(map(_key, required.specs)) and self._is_in_place(entry.file, old, reusable):
             return RewrittenIndex()
-        payloads = old.payloads(kept)
-        if len(payloads) < len(kept):
-            kept = set()
-        missing = [spec for spec in wanted.specs if _key(spec) not in payloads]
+        payloads = old.payloads(reusable)
+        if len(payloads) < len(reusable):
+            reusable = set()
+        missing = [spec for spec in required.specs if _key(spec) not in payloads]
         report = ReadReport()
-        payloads |= self._build(entry, wanted, missing, report)
+        payloads |= self._build(entry, required, missing, report)
         bytes_read = report.bytes_read + old.bytes_read
-        if set(payloads) == kept and self._is_in_place(entry.file, old, kept):  # the missing indexes do not support this file's values
+        if set(payloads) == reusable and self._is_in_place(
+            entry.file, old, reusable
+        ):  # the missing indexes do not support this file's values
             return RewrittenIndex(bytes_read=bytes_read)
-        keys = [key for spec in wanted.specs for key in _keys(spec) if key in payloads]
+        keys = [key for spec in required.specs for key in _keys(spec) if key in payloads]
         indexes = [(*key, payloads[key]) for key in keys]
         return self._store_indexes(entry, worth_storing(indexes, self.store.schema.file_index.in_manifest_threshold), bytes_read)
 
     def _required(self, file: DataFileMeta) -> _Wanted:
-        found = self._known.get((file.schema_id, file.write_cols))
-        if found is None:
+        required = self._known.get((file.schema_id, file.write_cols))
+        if required is None:
             schema = self.store.schemas.get(file.schema_id)
-            found = self._known[file.schema_id, file.write_cols] = _Wanted.of(self.store.schema, schema, file.write_cols)
-        return found
+            required = self._known[file.schema_id, file.write_cols] = _Wanted.of(self.store.schema, schema, file.write_cols)
+        return required
 
     def _is_in_place(self, file: DataFileMeta, old: _Existing, keys: Collection[Key]) -> bool:
         """Return whether the container has the right indexes and location.
@@ -107,16 +109,16 @@ class FileIndexRewriter:
         small = old.size <= self.store.schema.file_index.in_manifest_threshold
         return places == 1 and old.entries.keys() == set(keys) and (file.embedded_index is not None) == small
 
-    def _build(self, entry: ManifestEntry, wanted: _Wanted, specs: Sequence[IndexSpec], report: ReadReport) -> dict[Key, bytes | None]:
+    def _build(self, entry: ManifestEntry, required: _Wanted, specs: Sequence[IndexSpec], report: ReadReport) -> dict[Key, bytes | None]:
         """Build index payloads from the file's rows.
 
         None for an empty index. Indexes that do not support the values are omitted.
         """
-        writer = DataFileIndexWriter.create(FileIndexOptions(tuple(specs)), wanted.schema.column_types)
+        writer = DataFileIndexWriter.create(FileIndexOptions(tuple(specs)), required.schema.column_types)
         if writer is None:
             return {}
         columns = list(dict.fromkeys(spec.column.name for spec in specs))
-        seen_by_file = self.store.with_schema(wanted.schema)
+        seen_by_file = self.store.with_schema(required.schema)
         rows = DataFileRead(seen_by_file, entry.partition, entry.bucket, entry.file, columns, use_index=False, report=report)
         for batch in rows.batches():
             writer.write(batch)
@@ -124,7 +126,7 @@ class FileIndexRewriter:
 
     def _store_indexes(self, entry: ManifestEntry, indexes: Sequence[StoredIndex], bytes_read: int) -> RewrittenIndex:
         file = entry.file
-        others = tuple(name for name in file.extra_files if not name.endswith(INDEX_SUFFIX))
+        extra_files = tuple(name for name in file.extra_files if not name.endswith(INDEX_SUFFIX))
         embedded, container = None, b""
         if indexes and container_size(indexes) <= self.store.schema.file_index.in_manifest_threshold:
             embedded = container = write_index_container(indexes)
@@ -133,13 +135,13 @@ class FileIndexRewriter:
             data_path = self.store.physical_files(entry.partition, entry.bucket, file)[0]
             container = write_index_container(indexes, name)
             self.store.file_io.write(self.store.paths.extra_file(data_path, name), container)
-            others = (*others, name)
+            extra_files = (*extra_files, name)
         message = CommitMessage(
             partition=entry.partition,
             bucket=entry.bucket,
             total_buckets=entry.total_buckets,
             compact_before=(file,),
-            compact_after=(file.model_copy(update={"extra_files": others, "embedded_index": embedded}),),
+            compact_after=(file.model_copy(update={"extra_files": extra_files, "embedded_index": embedded}),),
             base_snapshot_id=self.base_snapshot_id,
         )
         return RewrittenIndex(message, bytes_read, len(container))
@@ -203,11 +205,11 @@ class _Existing:
     def of(cls, store: FileStore, entry: ManifestEntry) -> Self:
         """Read the header of an entry's container."""
         try:
-            place = index_place(store, entry)
-            found = () if place is None else place.container.entries()
+            location = index_place(store, entry)
+            indexes = () if location is None else location.container.entries()
         except (PaimonError, OSError):
             return cls()
-        return cls(place, {(index.column, index.index_type): index for index in found})
+        return cls(location, {(index.column, index.index_type): index for index in indexes})
 
     @property
     def size(self) -> int:
@@ -219,16 +221,16 @@ class _Existing:
         """Bytes read from a side file."""
         return 0 if self.place is None or self.place.path is None else self.place.container.bytes_read
 
-    def built_as(self, wanted: _Wanted, row_count: int) -> set[Key]:
+    def built_as(self, required: _Wanted, row_count: int) -> set[Key]:
         """Return the indexes that match the options, with row blocks.
 
         Only the first bytes of an index are compared.
         """
-        found: set[Key] = set()
-        for spec in wanted.specs:
-            if self._is_as(_key(spec), spec, wanted.schema, row_count) and self._has_blocks_as(spec, wanted.schema, row_count):
-                found |= set(_keys(spec)) & self.entries.keys()
-        return found
+        matching_keys: set[Key] = set()
+        for spec in required.specs:
+            if self._is_as(_key(spec), spec, required.schema, row_count) and self._has_blocks_as(spec, required.schema, row_count):
+                matching_keys |= set(_keys(spec)) & self.entries.keys()
+        return matching_keys
 
     def _has_blocks_as(self, spec: IndexSpec, schema: TableSchema, row_count: int) -> bool:
         """Return whether the row blocks match the options.

@@ -92,7 +92,7 @@ class BlobFileWriter:
     def close(self) -> int:
         """Finish the file durably. Return its size in bytes."""
         differences = np.diff(np.array([0, *self._lengths], np.int64)).tolist()
-        coded = b"".join(_varint(one << 1 if one >= 0 else (-one << 1) - 1) for one in differences)
+        coded = b"".join(_varint(difference << 1 if difference >= 0 else (-difference << 1) - 1) for difference in differences)
         with storage_errors(self.path):
             self._output.open().write(coded + struct.pack("<iB", len(coded), _VERSION))
         return self._output.finish()
@@ -103,12 +103,12 @@ class BlobFileWriter:
 
 
 def _varint(number: int) -> bytes:
-    found = bytearray()
+    encoded = bytearray()
     while number > 0x7F:
-        found.append(number & 0x7F | 0x80)
+        encoded.append(number & 0x7F | 0x80)
         number >>= 7
-    found.append(number)
-    return bytes(found)
+    encoded.append(number)
+    return bytes(encoded)
 
 
 def _lengths(file_io: FileIO, path: str, size: int) -> Int64s:
@@ -125,11 +125,11 @@ def _lengths(file_io: FileIO, path: str, size: int) -> Int64s:
         raise CorruptFile(path, "has truncated lengths")
     number = np.concatenate([[0], np.cumsum(last)[:-1]]).astype(np.int64) if coded.size else np.zeros(0, np.int64)
     starts = np.flatnonzero(np.concatenate([[True], last[:-1]])) if coded.size else np.zeros(0, np.int64)
-    place = np.arange(coded.size) - starts[number]
-    if (place > 9).any():
+    byte_index = np.arange(coded.size) - starts[number]
+    if (byte_index > 9).any():
         raise CorruptFile(path, "has a length of more than 64 bits")
     zigzag = np.zeros(starts.size, np.uint64)
-    np.bitwise_or.at(zigzag, number, (coded & 0x7F).astype(np.uint64) << (7 * place).astype(np.uint64))
+    np.bitwise_or.at(zigzag, number, (coded & 0x7F).astype(np.uint64) << (7 * byte_index).astype(np.uint64))
     lengths: Int64s = np.cumsum((zigzag >> np.uint64(1)).astype(np.int64) ^ -(zigzag & np.uint64(1)).astype(np.int64))
     framed = lengths[lengths >= 0]
     if (lengths < -1).any() or (framed < _FRAME).any() or framed.sum() != size - _TAIL - length:

@@ -136,7 +136,7 @@ class WholeGroupFile(ABC):
             if rows.num_rows != group.num_rows:
                 raise CorruptFile(self.path, f"{rows.num_rows} rows were decoded, but the file says {group.num_rows}")
             size = max(1, min(most_rows, most_bytes * rows.num_rows // max(1, rows.nbytes)))
-            yield from (rows.slice(at, size) for at in range(0, rows.num_rows, size))
+            yield from (rows.slice(start, size) for start in range(0, rows.num_rows, size))
 
     @cached_property
     def source(self) -> Any:

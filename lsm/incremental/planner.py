@@ -119,12 +119,12 @@ class IncrementalPlanner:
             raise SnapshotNotFound(
                 f"{self.store.root}: snapshot {self.last.id} of this scan was replaced by a rollback, a fast-forward or a new table of this name; scan again"
             )
-        wanted = TRUE if predicate is None else predicate
+        condition = TRUE if predicate is None else predicate
         if mode is IncrementalMode.DIFF:
-            return _Difference(self.store, wanted).plan(self._state(self.start, self.start_tag), self._state(self.end, self.end_tag))
+            return _Difference(self.store, condition).plan(self._state(self.start, self.start_tag), self._state(self.end, self.end_tag))
         ids = range(self.start + 1, self.end + 1)
         pieces = [Piece(snapshot, mode) for snapshot in self._snapshots(ids, mode, exact)]
-        return Additions(self.store, wanted).plan(pieces, self.end)
+        return Additions(self.store, condition).plan(pieces, self.end)
 
     def _snapshots(self, ids: range, mode: IncrementalMode, exact: bool) -> Iterator[Snapshot]:
         """Yield the snapshots.
@@ -136,15 +136,15 @@ class IncrementalPlanner:
             try:
                 yield manager.get(snapshot_id)
             except SnapshotExpired:
-                kept = manager.kept.get(snapshot_id)
-                if kept is None or (mode is IncrementalMode.DELTA and kept.changelog_manifest_list is not None):
+                changelog = manager.kept.get(snapshot_id)
+                if changelog is None or (mode is IncrementalMode.DELTA and changelog.changelog_manifest_list is not None):
                     raise
-                if exact and not self._has_all_changes(kept):
+                if exact and not self._has_all_changes(changelog):
                     raise SnapshotExpired(
                         f"{self.store.root}: snapshot {snapshot_id} has expired, and its kept changelog does not include the replaced rows. "
                         "Use mode='changelog' to skip it"
                     ) from None
-                yield kept
+                yield changelog
 
     def _has_all_changes(self, changelog: Snapshot) -> bool:
         producer = self.store.schemas.get(changelog.schema_id).core.changelog_producer
@@ -154,10 +154,10 @@ class IncrementalPlanner:
         manager = self.store.snapshots
         if tag is None:
             return manager.get(snapshot_id) if snapshot_id else None
-        found = manager.tag(tag)
-        if found.id != snapshot_id:
-            raise SnapshotNotFound(f"{self.store.root}: tag '{tag}' has moved from snapshot {snapshot_id} to {found.id}; scan again")
-        return found
+        tagged = manager.tag(tag)
+        if tagged.id != snapshot_id:
+            raise SnapshotNotFound(f"{self.store.root}: tag '{tag}' has moved from snapshot {snapshot_id} to {tagged.id}; scan again")
+        return tagged
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,8 +189,8 @@ class Piece:
         """
         if not self.has_changes:
             return EntryColumns.of(())
-        found = self._listed(store)
-        return found.select(np.flatnonzero(found.kind == FileKind.ADD)[self.first : self.end])
+        entries = self._listed(store)
+        return entries.select(np.flatnonzero(entries.kind == FileKind.ADD)[self.first : self.end])
 
     def _listed(self, store: FileStore) -> EntryColumns:
         snapshot = self.snapshot
@@ -249,22 +249,22 @@ class Additions:
 
     def _prune(self, entries: EntryColumns) -> EntryColumns:
         with self._report.stage("partition") as tally:
-            codes, known = entries.partition_codes
-            wanted = [self._pruner.residual(partition) != FALSE for partition in known]
-            kept = entries.select(np.array(wanted, np.bool_)[codes]) if known else entries
-            tally.count(len(kept), len(entries) - len(kept))
+            codes, partitions = entries.partition_codes
+            may_match = [self._pruner.residual(partition) != FALSE for partition in partitions]
+            partition_entries = entries.select(np.array(may_match, np.bool_)[codes]) if partitions else entries
+            tally.count(len(partition_entries), len(entries) - len(partition_entries))
         with self._report.stage("bucket") as tally:
             pruner = BucketPruner(self._store, self._pruner.residual)
-            found = kept.select(pruner.may_match(kept))
-            tally.count(len(found), len(kept) - len(found))
+            bucket_entries = partition_entries.select(pruner.may_match(partition_entries))
+            tally.count(len(bucket_entries), len(partition_entries) - len(bucket_entries))
             tally.note = pruner.note
-        return found
+        return bucket_entries
 
     def _prune_by_value(self, entries: EntryColumns) -> EntryColumns:
         with self._report.stage("value stats") as tally:
-            kept = entries if self._predicate == TRUE else entries.select(self._pruner.value_mask(entries))
-            tally.count(len(kept), len(entries) - len(kept))
-        return kept
+            matching = entries if self._predicate == TRUE else entries.select(self._pruner.value_mask(entries))
+            tally.count(len(matching), len(entries) - len(matching))
+        return matching
 
     def _splits(self, entries: Iterable[ManifestEntry], snapshot_id: int, mode: IncrementalMode) -> Iterator[IncrementalSplit]:
         """Yield one split per bucket, with changes in snapshot order.
@@ -291,10 +291,10 @@ class Additions:
 
 
 def _by_bucket(entries: Iterable[ManifestEntry]) -> dict[_Bucket, list[ManifestEntry]]:
-    found: dict[_Bucket, list[ManifestEntry]] = {}
+    entries_by_bucket: dict[_Bucket, list[ManifestEntry]] = {}
     for entry in entries:
-        found.setdefault((entry.partition, entry.bucket), []).append(entry)
-    return found
+        entries_by_bucket.setdefault((entry.partition, entry.bucket), []).append(entry)
+    return entries_by_bucket
 
 
 @dataclass
@@ -333,20 +333,20 @@ class _Difference:
         with self._report.stage("sections") as tally:
             self._refuse_rescaled([*before.items(), *after.items()])
             buckets = sorted({*before, *after})
-            found = [s for bucket in buckets for s in self._splits(bucket, before.get(bucket), after.get(bucket), snapshot_id)]
-            kept = sum(len(split.files) + len(split.before) for split in found)
-            splits = tuple(_retracts_first(self._store, found))
-            tally.count(kept, self._report.stages[0].kept - kept)
-            tally.note = "files of both states are in sections without a change" if self._report.stages[0].kept > kept else ""
+            differing_splits = [s for bucket in buckets for s in self._splits(bucket, before.get(bucket), after.get(bucket), snapshot_id)]
+            file_count = sum(len(split.files) + len(split.before) for split in differing_splits)
+            splits = tuple(_retracts_first(self._store, differing_splits))
+            tally.count(file_count, self._report.stages[0].kept - file_count)
+            tally.note = "files of both states are in sections without a change" if self._report.stages[0].kept > file_count else ""
         return ScanPlan(snapshot_id, splits, tuple(self._report.stages))
 
     def _state(self, snapshot: Snapshot | None) -> dict[_Bucket, _State]:
-        found: dict[_Bucket, _State] = {}
+        states: dict[_Bucket, _State] = {}
         for split in ScanPlanner(self._store).plan(self._keys_only, snapshot=snapshot).splits:
-            state = found.setdefault((split.partition, split.bucket), _State(split.total_buckets))
+            state = states.setdefault((split.partition, split.bucket), _State(split.total_buckets))
             vectors = split.deletion_files or (None,) * len(split.files)
             state.files.update({file.file_name: (file, vector) for file, vector in zip(split.files, vectors, strict=True)})
-        return found
+        return states
 
     def _refuse_rescaled(self, states: Iterable[tuple[_Bucket, _State]]) -> None:
         counts: dict[bytes, int] = {}
@@ -360,7 +360,7 @@ class _Difference:
     def _splits(self, bucket: _Bucket, before: _State | None, after: _State | None, snapshot_id: int) -> Iterator[IncrementalSplit]:
         """Yield a split per key section that differs."""
         old, new = ({} if state is None else state.files for state in (before, after))
-        known = [state for state in (before, after) if state is not None]
+        states = [state for state in (before, after) if state is not None]
         every = [file for file, _ in {**old, **new}.values()]
         for section in interval_partition(every, self._key_of):
             names = [file.file_name for run in section for file in run.files]
@@ -371,7 +371,7 @@ class _Difference:
             yield IncrementalSplit(
                 partition=bucket[0],
                 bucket=bucket[1],
-                total_buckets=known[0].total_buckets,
+                total_buckets=states[0].total_buckets,
                 files=files,
                 raw_convertible=False,
                 deletion_files=vectors,

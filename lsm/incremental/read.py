@@ -60,15 +60,15 @@ def read_incremental(
         if name not in store.schema.column_types and name != ROW_KIND:
             raise UnknownColumn(name, tuple(store.schema.names))
     counters = ReadReport() if report is None else report
-    wanted = TRUE if predicate is None else predicate
-    found = (
-        _difference(store, split, wanted, counters)
+    condition = TRUE if predicate is None else predicate
+    changes = (
+        _difference(store, split, condition, counters)
         if split.mode is IncrementalMode.DIFF
-        else _additions(store, split, columns, wanted, counters)
+        else _additions(store, split, columns, condition, counters)
     )
     if split.retracts is not None:
-        found = (rows for rows in (_of_kind(rows, retracting=split.retracts) for rows in found) if rows.num_rows)
-    for batch in limit_rows((batch for rows in found for batch in _in_batches(rows, columns)), limit):
+        changes = (rows for rows in (_of_kind(rows, retracting=split.retracts) for rows in changes) if rows.num_rows)
+    for batch in limit_rows((batch for rows in changes for batch in _in_batches(rows, columns)), limit):
         counters.rows_returned += batch.num_rows
         yield batch
 
@@ -84,9 +84,9 @@ def _additions(
     """Yield every physical row of the files, in file order."""
     system = (VALUE_KIND,) if store.schema.kind.has_row_kinds else ()
     values = tuple(name for name in columns if name != ROW_KIND)
-    wanted = FileFilter(store, predicate)
+    file_filter = FileFilter(store, predicate)
     for file in split.files:
-        read = DataFileRead(store, split.partition, split.bucket, file, (*values, *system), wanted, report=report)
+        read = DataFileRead(store, split.partition, split.bucket, file, (*values, *system), file_filter, report=report)
         for batch in read.batches():
             rows = batch if system else batch.append_column(VALUE_KIND, pa.array(np.full(batch.num_rows, INSERT, np.int8)))
             if rows.num_rows:
@@ -122,11 +122,11 @@ def _state(store: FileStore, split: IncrementalSplit, files: Sequence[DataFileMe
         deletion_files=vectors,
         snapshot_id=split.snapshot_id,
     )
-    own = ReadReport()
-    for batch in read_split(store, state, columns=store.schema.names, report=own, in_key_order=True):
+    state_report = ReadReport()
+    for batch in read_split(store, state, columns=store.schema.names, report=state_report, in_key_order=True):
         yield pa.Table.from_batches([batch.append_column(VALUE_KIND, pa.array(np.full(batch.num_rows, INSERT, np.int8)))])
-    own.rows_returned = 0
-    report.merge(own)
+    state_report.rows_returned = 0
+    report.merge(state_report)
 
 
 def _in_batches(rows: Any, columns: Sequence[str]) -> Iterator[Any]:

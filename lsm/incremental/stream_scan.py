@@ -52,8 +52,8 @@ class WholeState(ABC):
 
         Only splits that may match ``predicate``. ``end`` None is the last unit.
         """
-        whole = ScanPlanner(self.store, self.min_level).plan(predicate, snapshot=self.snapshot)
-        return ScanPlan(whole.snapshot_id, tuple(self._choose(whole.splits, slice(first, end))), whole.report)
+        full_plan = ScanPlanner(self.store, self.min_level).plan(predicate, snapshot=self.snapshot)
+        return ScanPlan(full_plan.snapshot_id, tuple(self._choose(full_plan.splits, slice(first, end))), full_plan.report)
 
     @abstractmethod
     def _choose(self, splits: Iterable[DataSplit], units: slice) -> Iterator[DataSplit]:
@@ -74,8 +74,8 @@ class BucketState(WholeState):
         return np.stack(counted).astype(np.int64)
 
     def _choose(self, splits: Iterable[DataSplit], units: slice) -> Iterator[DataSplit]:
-        wanted = set(self._buckets[units])
-        return (split for split in splits if (split.partition, split.bucket) in wanted)
+        buckets = set(self._buckets[units])
+        return (split for split in splits if (split.partition, split.bucket) in buckets)
 
     @cached_property
     def _buckets(self) -> list[tuple[bytes, int]]:
@@ -95,8 +95,8 @@ class FileState(WholeState):
         return file_sizes(self._entries)
 
     def _choose(self, splits: Iterable[DataSplit], units: slice) -> Iterator[DataSplit]:
-        chosen = self._entries.select(np.arange(len(self._entries))[units])
-        names = set(zip(chosen.partition, chosen.bucket.tolist(), chosen.file_name, strict=True))
+        entries = self._entries.select(np.arange(len(self._entries))[units])
+        names = set(zip(entries.partition, entries.bucket.tolist(), entries.file_name, strict=True))
         return (part for split in splits for part in _part(split, names))
 
 
@@ -110,10 +110,13 @@ def _part(split: DataSplit, names: set[tuple[bytes, int, str]]) -> list[DataSpli
 
     Empty if no file is left.
     """
-    kept = [at for at, file in enumerate(split.files) if (split.partition, split.bucket, file.file_name) in names]
+    positions = [position for position, file in enumerate(split.files) if (split.partition, split.bucket, file.file_name) in names]
     vectors = split.deletion_files
-    left = {"files": tuple(split.files[at] for at in kept), "deletion_files": vectors and tuple(vectors[at] for at in kept)}
-    return [split.model_copy(update=left)] if kept else []
+    left = {
+        "files": tuple(split.files[position] for position in positions),
+        "deletion_files": vectors and tuple(vectors[position] for position in positions),
+    }
+    return [split.model_copy(update=left)] if positions else []
 
 
 _EVERY_LEVEL = {"deletion-vectors.merge-on-read": "true"}
@@ -204,8 +207,8 @@ class _Budget:
 
         ``sizes`` has rows of files, rows and bytes.
         """
-        given = (self.limits.files, self.limits.rows, self.limits.bytes)
-        limits = np.array([_NO_LIMIT if most is None else most for most in given])
+        configured = (self.limits.files, self.limits.rows, self.limits.bytes)
+        limits = np.array([_NO_LIMIT if limit is None else limit for limit in configured])
         totals = self._used[:, None] + np.cumsum(sizes, axis=1)
         over = np.flatnonzero((totals > limits[:, None]).any(axis=0))
         units = sizes.shape[1]
@@ -265,16 +268,16 @@ class StreamScan:
             case StartMode.FROM_SNAPSHOT_FULL:
                 return Position(manager.get(snapshot_id or 0).id, whole=True)
             case StartMode.FROM_SNAPSHOT:
-                found = Position(snapshot_id or 0)
+                position = Position(snapshot_id or 0)
             case StartMode.FROM_TIMESTAMP:
-                found = Position(self._first_since(timestamp_millis or 0))
-        if found.snapshot_id <= newest:
-            self._snapshot(found.snapshot_id)
-        elif found.snapshot_id == newest + 1:
+                position = Position(self._first_since(timestamp_millis or 0))
+        if position.snapshot_id <= newest:
+            self._snapshot(position.snapshot_id)
+        elif position.snapshot_id == newest + 1:
             return Position.behind(latest)
         else:
-            raise SnapshotNotFound(f"{self.store.root}: there is no snapshot {found.snapshot_id} to start from; the newest is {newest}")
-        return found
+            raise SnapshotNotFound(f"{self.store.root}: there is no snapshot {position.snapshot_id} to start from; the newest is {newest}")
+        return position
 
     def newest(self) -> int:
         """Return the id of the newest snapshot, 0 if none."""
@@ -297,25 +300,25 @@ class StreamScan:
         budget = _Budget(limits)
         if start.whole:
             return self._advance_whole(start, budget, until)
-        at = start
-        while at.snapshot_id <= until:
-            snapshot = self._snapshot(at.snapshot_id)
+        position = start
+        while position.snapshot_id <= until:
+            snapshot = self._snapshot(position.snapshot_id)
             # On object stores a rollback is a snapshot, also where the replaced ones have expired.
             if snapshot.first_replaced is not None and snapshot.first_replaced < start.snapshot_id:
                 raise self._replaced(start.snapshot_id - 1)
             if self._replaces(snapshot):
-                return Position.behind(snapshot) if at == start else at
+                return Position.behind(snapshot) if position == start else position
             if (snapshot.properties or {}).get(OPERATION) in {RESTORE, FAST_FORWARD}:
-                if at == start:
+                if position == start:
                     raise self._restored(snapshot)
-                return at
+                return position
             if limits != UNLIMITED:
-                sizes = file_sizes(self._piece(snapshot, at.unit).entries(self.store))
+                sizes = file_sizes(self._piece(snapshot, position.unit).entries(self.store))
                 count = budget.take(sizes)
                 if count < sizes.shape[1]:
-                    return Position(at.snapshot_id, at.unit + count, after=snapshot.delta_manifest_list) if count else at
-            at = Position.behind(snapshot)
-        return at
+                    return Position(position.snapshot_id, position.unit + count, after=snapshot.delta_manifest_list) if count else position
+            position = Position.behind(snapshot)
+        return position
 
     def plan(self, start: Position, end: Position, predicate: Predicate | None = None) -> ScanPlan:
         """Return the splits of the batch from ``start`` to ``end``.
@@ -367,7 +370,7 @@ class StreamScan:
         For a changelog written by compactions, only compacted files.
         """
         state = BucketState if self.store.schema.is_primary_key_table else FileState
-        return state(self._exact, self._snapshot(snapshot_id, whole=True), self.store.schema.kind.logged_level)
+        return state(self._exact, self._snapshot(snapshot_id, full_state=True), self.store.schema.kind.logged_level)
 
     @cached_property
     def _exact(self) -> FileStore:
@@ -412,18 +415,18 @@ class StreamScan:
             f"{self.store.root}: snapshot {snapshot.id} is a restore or fast-forward, and a stream does not have the rows that it changed. {_RESTART}"
         )
 
-    def _snapshot(self, snapshot_id: int, *, whole: bool = False) -> Snapshot:
+    def _snapshot(self, snapshot_id: int, *, full_state: bool = False) -> Snapshot:
         """Return a snapshot, or its kept changelog if expired.
 
-        The ``whole`` state needs the snapshot itself.
+        The ``full_state`` state needs the snapshot itself.
         """
         manager = self.store.snapshots
         try:
             return manager.get(snapshot_id)
         except SnapshotExpired:
-            kept = None if whole else manager.kept.get(snapshot_id)
-            if kept is not None:
-                return kept
+            changelog = None if full_state else manager.kept.get(snapshot_id)
+            if changelog is not None:
+                return changelog
             raise SnapshotExpired(
                 f"{self.store.root}: the stream is at snapshot {snapshot_id}, which has expired; the oldest is {manager.earliest_id()}. {_ADVICE}"
             ) from None
@@ -438,11 +441,11 @@ class StreamScan:
             return manager.at_timestamp(millis - 1).id + 1
         except SnapshotNotFound:
             earliest = manager.earliest_id() or 1
-            kept = manager.kept.all()
-            if earliest == 1 or (kept and kept[0].id == 1 and kept[0].time_millis >= millis):
+            changelogs = manager.kept.all()
+            if earliest == 1 or (changelogs and changelogs[0].id == 1 and changelogs[0].time_millis >= millis):
                 return 1
-            if kept and kept[0].time_millis < millis:
-                return max(changelog.id for changelog in kept if changelog.time_millis < millis) + 1
+            if changelogs and changelogs[0].time_millis < millis:
+                return max(changelog.id for changelog in changelogs if changelog.time_millis < millis) + 1
             raise SnapshotExpired(
                 f"{self.store.root}: snapshots since timestamp {millis} have expired; the oldest is {earliest}. {_ADVICE}"
             ) from None

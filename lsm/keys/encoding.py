@@ -142,11 +142,11 @@ def _variable_words(array: Any) -> list[WordOf]:
             if shortest >= (position + 1) * _WORD_BYTES:
                 return unaligned[begin + position * _WORD_BYTES].astype(np.uint64)
             rest = np.clip(length - position * _WORD_BYTES, 0, _WORD_BYTES)
-            at = np.minimum(begin + position * _WORD_BYTES, last - first)
-            read = unaligned[at].astype(np.uint64)
+            begin_in_data = np.minimum(begin + position * _WORD_BYTES, last - first)
+            read = unaligned[begin_in_data].astype(np.uint64)
             unused = ((_WORD_BYTES - rest) * 8).astype(np.uint64)
-            kept = np.where(rest == 0, np.uint64(0), read >> np.minimum(unused, np.uint64(63)))
-            return np.where(rest == 0, np.uint64(0), kept << np.minimum(unused, np.uint64(63)))
+            used_bytes = np.where(rest == 0, np.uint64(0), read >> np.minimum(unused, np.uint64(63)))
+            return np.where(rest == 0, np.uint64(0), used_bytes << np.minimum(unused, np.uint64(63)))
 
         return of_rows
 

@@ -41,8 +41,8 @@ class KeySet:
     @property
     def names(self) -> list[str]:
         """Key columns."""
-        found: list[str] = self.rows.column_names
-        return found
+        names: list[str] = self.rows.column_names
+        return names
 
     @property
     def numbers(self) -> Int64s:
@@ -61,8 +61,8 @@ class KeySet:
         """
         if form not in self._forms:
             self._forms[form] = make(self.rows)
-        found: _Form = self._forms[form]
-        return found
+        derived: _Form = self._forms[form]
+        return derived
 
     @cached_property
     def _forms(self) -> dict[Hashable, Any]:
@@ -70,24 +70,24 @@ class KeySet:
 
     def find(self, rows: Any) -> Int64s:
         """Return the key number of each row, otherwise -1."""
-        found = np.full(rows.num_rows, -1, np.int64)
+        key_numbers = np.full(rows.num_rows, -1, np.int64)
         alive, codes = np.arange(rows.num_rows), np.zeros(rows.num_rows, np.int64)
         for word, (values, pairs) in zip(self._words(rows), self._lookup[0], strict=True):
-            wanted = word(alive)
-            at = np.searchsorted(values, wanted)
-            at[at == len(values)] = 0
-            pair = codes * len(values) + at
+            row_words = word(alive)
+            value_index = np.searchsorted(values, row_words)
+            value_index[value_index == len(values)] = 0
+            pair = codes * len(values) + value_index
             codes = np.searchsorted(pairs, pair)
             codes[codes == len(pairs)] = 0
-            known = (values[at] == wanted) & (pairs[codes] == pair) if len(pairs) else np.zeros(len(alive), np.bool_)
-            alive, codes = alive[known], codes[known]
-        found[alive] = codes
-        return found
+            is_match = (values[value_index] == row_words) & (pairs[codes] == pair) if len(pairs) else np.zeros(len(alive), np.bool_)
+            alive, codes = alive[is_match], codes[is_match]
+        key_numbers[alive] = codes
+        return key_numbers
 
     def holds(self, rows: Any) -> Mask:
         """Return which rows have one of the keys."""
-        found: Mask = self.find(rows) >= 0
-        return found
+        mask: Mask = self.find(rows) >= 0
+        return mask
 
     @cached_property
     def _lookup(self) -> tuple[list[tuple[UInt64s, Int64s]], Int64s]:
@@ -97,8 +97,8 @@ class KeySet:
         """
         steps, codes = [], np.zeros(self.rows.num_rows, np.int64)
         for word in self._words(self.rows):
-            values, at = np.unique(word(None), return_inverse=True)
-            pairs, codes = np.unique(codes * len(values) + at, return_inverse=True)
+            values, value_index = np.unique(word(None), return_inverse=True)
+            pairs, codes = np.unique(codes * len(values) + value_index, return_inverse=True)
             steps.append((values, pairs))
         return steps, codes
 
@@ -107,13 +107,13 @@ class KeySet:
 
         For texts the length, then the bytes of the longest wanted key.
         """
-        for name, most in zip(self.names, self._most_words, strict=True):
+        for name, max_words in zip(self.names, self._most_words, strict=True):
             words = WordColumn.of(one_array(rows.column(name))).words
-            if most is None:
+            if max_words is None:
                 yield from words
                 continue
             yield words[-1]
-            yield from (*words[: min(most, len(words) - 1)], *[_zeros] * (most - len(words) + 1))
+            yield from (*words[: min(max_words, len(words) - 1)], *[_zeros] * (max_words - len(words) + 1))
 
     @cached_property
     def _most_words(self) -> Sequence[int | None]:

@@ -61,16 +61,16 @@ def _words(values: Any, column: SortColumn) -> WordColumn:
     array = one_array(values)
     if pa.types.is_floating(array.type):
         array = pc.add(array, fixed_array([0.0], array.type)[0])  # -0.0 + 0.0 is 0.0
-    found = WordColumn.of(array, descending=not column.ascending)
+    column_words = WordColumn.of(array, descending=not column.ascending)
     if not array.null_count or column.nulls_first:
-        return found
-    is_valid, rest = found.words[0], found.words[1:]
+        return column_words
+    is_valid, rest = column_words.words[0], column_words.words[1:]
 
     def nulls_last(rows: Any) -> UInt64s:
         valid = is_valid(rows)
         return valid ^ np.uint64(1)
 
-    return WordColumn((nulls_last, *rest), found.length)
+    return WordColumn((nulls_last, *rest), column_words.length)
 
 
 class TopRows:

@@ -67,8 +67,8 @@ class Sorted:
         ends = np.empty(len(self.starts), np.int64)
         ends[:-1] = self.starts[1:] - 1
         ends[-1:] = len(self.order) - 1
-        found: Int64s = self.order[ends]
-        return found
+        last_rows: Int64s = self.order[ends]
+        return last_rows
 
 
 def sort_rows(keys: Sequence[WordColumn], ties: Sequence[WordColumn] = (), *, length: int | None = None, runs: bool = False) -> Sorted:
@@ -88,7 +88,7 @@ def sort_rows(keys: Sequence[WordColumn], ties: Sequence[WordColumn] = (), *, le
     pending: Iterator[WordOf] = (word for column in keys for word in column.words)
     code, bits, overflow = _pack(pending, rows)
     order, is_start, exact = _argsort(code, bits, runs=runs)
-    rest: list[WordOf] = [] if exact else [lambda chosen: code if chosen is None else code[chosen]]
+    rest: list[WordOf] = [] if exact else [lambda subset: code if subset is None else code[subset]]
     if overflow is not None:
         rest.append(overflow)
     for word in _chain(rest, pending):
@@ -183,9 +183,9 @@ def _refine(order: Int64s, is_start: Mask, word: WordOf) -> bool:
     group = np.cumsum(is_start[tied])
     same = group[1:] == group[:-1]
     if bool(np.any(same & (values[1:] < values[:-1]))):
-        place = np.lexsort((values, group))
-        order[tied] = rows[place]
-        values = values[place]
+        permutation = np.lexsort((values, group))
+        order[tied] = rows[permutation]
+        values = values[permutation]
     is_start[tied[1:]] |= same & (values[1:] != values[:-1])
     return True
 

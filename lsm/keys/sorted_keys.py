@@ -55,10 +55,10 @@ class SortedKeys:
 
         A text that is longer than the layout compares with codes of the layout like its key, and equals none of them.
         """
-        found = self._codes.get(layout)
-        if found is None:
-            found = self._codes[layout] = key_codes(self.columns, layout)[0]
-        return found
+        codes = self._codes.get(layout)
+        if codes is None:
+            codes = self._codes[layout] = key_codes(self.columns, layout)[0]
+        return codes
 
     def values(self, position: int, data_type: DataType) -> AnyArray | None:
         """Return the distinct values of a column, ascending, as file bounds store them.
@@ -67,10 +67,10 @@ class SortedKeys:
         """
         if data_type.kind in FLOATS:
             return None
-        found = self._values.get(position)
-        if found is None:
-            found = self._values[position] = _stored(self.columns[position], data_type)
-        return found
+        distinct_values = self._values.get(position)
+        if distinct_values is None:
+            distinct_values = self._values[position] = _stored(self.columns[position], data_type)
+        return distinct_values
 
     def ends(self, position: int, data_type: DataType) -> AnyArray | None:
         """Return the least and the greatest value of a column, as ``values`` does."""
@@ -99,21 +99,21 @@ def key_codes(columns: Sequence[Any], layout: Layout | None = None) -> tuple[Any
     words: list[WordOf | None] = []
     counts: list[int] = []
     for position, column in enumerate(columns):
-        own = WordColumn.of(column).words
-        count = counts_of = len(own)
+        column_words = WordColumn.of(column).words
+        count = counts_of = len(column_words)
         if layout is not None and is_variable(column.type):
             count = layout[position]
             counts_of = min(counts_of, count)
-            words += [*own[: counts_of - 1], *[None] * (count - counts_of), own[-1]]
+            words += [*column_words[: counts_of - 1], *[None] * (count - counts_of), column_words[-1]]
         else:
-            words += own
+            words += column_words
         counts.append(count)
     if len(words) == 1 and words[0] is not None:
         return words[0](None), tuple(counts)
     table: AnyArray = np.zeros((len(columns[0]), len(words)), ">u8")
-    for at, word in enumerate(words):
+    for word_index, word in enumerate(words):
         if word is not None:
-            table[:, at] = word(None)
+            table[:, word_index] = word(None)
     return table.view(f"S{8 * len(words)}").ravel(), tuple(counts)
 
 
@@ -153,30 +153,30 @@ class KeyBlock:
         """Bytes in memory."""
         return self.codes.nbytes + (0 if self.rows is None else self.rows.nbytes)
 
-    def find(self, keys: SortedKeys, wanted: Indices) -> tuple[Indices, Int64s]:
-        """Return the keys among ``wanted`` that a row has, and its position.
+    def find(self, keys: SortedKeys, key_numbers: Indices) -> tuple[Indices, Int64s]:
+        """Return the keys among ``key_numbers`` that a row has, and its position.
 
-        ``wanted`` are ascending numbers of ``keys``.
+        ``key_numbers`` are ascending numbers of ``keys``.
         """
         codes = keys.codes(self.layout)
-        if len(wanted) < len(codes):
-            codes = codes[wanted]
+        if len(key_numbers) < len(codes):
+            codes = codes[key_numbers]
         if not len(self.codes) or not len(codes):
-            return wanted[:0], np.zeros(0, np.int64)
+            return key_numbers[:0], np.zeros(0, np.int64)
         # The fewer are searched in the more.
         if len(self.codes) < len(codes):
-            found, at = _same(self.codes, codes)[::-1]
+            matches, positions = _same(self.codes, codes)[::-1]
         else:
-            found, at = _same(codes, self.codes)
-        return wanted[found], at if self.rows is None else self.rows[at]
+            matches, positions = _same(codes, self.codes)
+        return key_numbers[matches], positions if self.rows is None else self.rows[positions]
 
 
-def _same(few: AnyArray, many: AnyArray) -> tuple[Indices, Indices]:
+def _same(fewer: AnyArray, more: AnyArray) -> tuple[Indices, Indices]:
     """Return the positions of equal codes in two ascending arrays."""
-    at = np.searchsorted(many, few)
-    at[at == len(many)] = 0
-    known = np.flatnonzero(many[at] == few)
-    return known, at[known]
+    positions = np.searchsorted(more, fewer)
+    positions[positions == len(more)] = 0
+    matches = np.flatnonzero(more[positions] == fewer)
+    return matches, positions[matches]
 
 
 def _stored(column: Any, data_type: DataType) -> AnyArray:
@@ -190,6 +190,6 @@ def _stored(column: Any, data_type: DataType) -> AnyArray:
     if data_type.kind in STRINGS | BINARIES:
         values = [value.encode() if isinstance(value, str) else value for value in values]
     distinct = sorted(set(values))
-    found = np.empty(len(distinct), object)
-    found[:] = distinct
-    return found
+    stored = np.empty(len(distinct), object)
+    stored[:] = distinct
+    return stored

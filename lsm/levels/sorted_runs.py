@@ -104,9 +104,9 @@ class Levels:
         self._by_level = by_level
 
     def _check(self, files: Sequence[DataFileMeta]) -> None:
-        for one, other in itertools.pairwise(files):
-            if self.key_of(one.max_key) >= self.key_of(other.min_key):
-                raise CorruptFile(other.file_name, f"overlaps {one.file_name} on level {one.level}, where key ranges must be disjoint")
+        for file, other in itertools.pairwise(files):
+            if self.key_of(file.max_key) >= self.key_of(other.min_key):
+                raise CorruptFile(other.file_name, f"overlaps {file.file_name} on level {file.level}, where key ranges must be disjoint")
 
 
 def _newest_first(file: DataFileMeta) -> tuple[int, int, int, str]:
@@ -136,7 +136,7 @@ def interval_partition(files: Iterable[DataFileMeta], key_of: KeyOf) -> list[Sec
     See Paimon's ``IntervalPartition``.
     """
     spans = sorted(
-        [(key_of(file.min_key), key_of(file.max_key), at, file) for at, file in enumerate(files)]
+        [(key_of(file.min_key), key_of(file.max_key), position, file) for position, file in enumerate(files)]
     )  # the position is unique, so files are never compared
     sections: list[Section] = []
     members: list[tuple[Any, Any, int, DataFileMeta]] = []
@@ -173,13 +173,13 @@ def key_decoder(types: Sequence[DataType]) -> KeyOf:
 
     Keys are BinaryRow bytes. The function caches what it decoded.
     """
-    order = PartitionType(tuple(f"key {at}" for at in range(len(types))), tuple(types)).order
-    seen: dict[bytes, Any] = {}
+    order = PartitionType(tuple(f"key {index}" for index in range(len(types))), tuple(types)).order
+    decoded: dict[bytes, Any] = {}
 
     def decode(data: bytes) -> Any:
-        found = seen.get(data)
-        if found is None:
-            found = seen[data] = order(data)
-        return found
+        key = decoded.get(data)
+        if key is None:
+            key = decoded[data] = order(data)
+        return key
 
     return decode

@@ -90,8 +90,8 @@ class OffPeakHours:
         """
         if self.start == self.end or -1 in {self.start, self.end}:
             return 0
-        inside = self.start <= hour < self.end if self.start < self.end else hour >= self.start or hour < self.end
-        return self.ratio if inside else 0
+        is_off_peak = self.start <= hour < self.end if self.start < self.end else hour >= self.start or hour < self.end
+        return self.ratio if is_off_peak else 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,11 +246,11 @@ def trivial_move(runs: Sequence[LevelRun], max_level: int, key_of: KeyOf, pick: 
     picked = pick(runs) if runs and runs[-1].level == 0 else None
     if picked is None:
         return None
-    taken = {file.file_name for file in picked.files}
+    picked_names = {file.file_name for file in picked.files}
     files = [file for run in runs for file in run.run.files]
     for first in range(len(files) - _most_files(files, min_file_size), len(files)):
         newer, base = files[:first], files[first:]
-        if _is_run_below(base, newer, key_of) and not taken.isdisjoint(file.file_name for file in base):
+        if _is_run_below(base, newer, key_of) and not picked_names.isdisjoint(file.file_name for file in base):
             moved = SortedRun(tuple(sorted(base, key=lambda file: key_of(file.min_key))))
             then = pick([*runs[:first], LevelRun(max_level, moved)])
             if then is None or not then.full:
@@ -260,7 +260,7 @@ def trivial_move(runs: Sequence[LevelRun], max_level: int, key_of: KeyOf, pick: 
 
 def _most_files(files: Sequence[DataFileMeta], min_file_size: int) -> int:
     """Count the oldest files before the second small one."""
-    small = [at for at, file in enumerate(reversed(files)) if file.file_size < min_file_size]
+    small = [index for index, file in enumerate(reversed(files)) if file.file_size < min_file_size]
     return small[1] if len(small) > 1 else len(files)
 
 

@@ -34,16 +34,16 @@ def listagg(history: VersionHistory, column: Any, valid: Mask, rule: FieldAggreg
     """
     texts = one_array(column).take(pa.array(history.versions.rows))
     filled = pc.greater(pc.utf8_length(pc.utf8_trim_whitespace(pc.fill_null(texts, ""))), 0).to_numpy(zero_copy_only=False)
-    known = history.sets & valid
-    is_blank = history.versions.last_where(known & filled) < 0  # all texts of the key are blank: keep the first
-    positions = in_joined_order(history, np.flatnonzero(known & (filled | is_blank[history.versions.keys])))
+    provided = history.sets & valid
+    is_blank = history.versions.last_where(provided & filled) < 0  # all texts of the key are blank: keep the first
+    positions = in_joined_order(history, np.flatnonzero(provided & (filled | is_blank[history.versions.keys])))
     positions = positions[~is_blank[history.versions.keys[positions]] | _starts(history.versions.keys[positions])]
-    chosen = texts.take(pa.array(positions))
+    chosen_texts = texts.take(pa.array(positions))
     keys = history.versions.keys[positions]
     if rule.distinct:
-        chosen, keys = _distinct_tokens(chosen, keys, rule.delimiter)
+        chosen_texts, keys = _distinct_tokens(chosen_texts, keys, rule.delimiter)
     counts = np.bincount(keys, minlength=len(history.versions.starts))
-    lists = pa.ListArray.from_arrays(pa.array(np.append(0, np.cumsum(counts)).astype(np.int32)), chosen.cast(pa.string()))
+    lists = pa.ListArray.from_arrays(pa.array(np.append(0, np.cumsum(counts)).astype(np.int32)), chosen_texts.cast(pa.string()))
     joined = pc.binary_join(lists, rule.delimiter)
     return pc.if_else(pa.array(counts == 0), pa.scalar(None, joined.type), joined)
 
@@ -74,8 +74,8 @@ def _distinct_tokens(texts: Any, keys: Int64s, delimiter: str) -> tuple[Any, Int
     by = np.lexsort((np.arange(len(codes)), codes, keys[owners]))
     is_new = np.zeros(len(codes), np.bool_)
     is_new[by] = np.append(True, (np.diff(codes[by]) != 0) | (np.diff(keys[owners][by]) != 0))[: len(codes)]
-    kept = is_first_text | (is_new & pc.not_equal(tokens, "").to_numpy(zero_copy_only=False))
-    return tokens.filter(pa.array(kept)), keys[owners][kept]
+    mask = is_first_text | (is_new & pc.not_equal(tokens, "").to_numpy(zero_copy_only=False))
+    return tokens.filter(pa.array(mask)), keys[owners][mask]
 
 
 def collect(history: VersionHistory, column: Any, valid: Mask, rule: FieldAggregate) -> Any:
@@ -83,53 +83,53 @@ def collect(history: VersionHistory, column: Any, valid: Mask, rule: FieldAggreg
 
     With ``distinct`` each element occurs once, if anything was added. A retract removes one occurrence of each of its elements.
     """
-    wanted = history.in_order if history.older is None else history.in_order | history.older
-    elements = Elements.of(history, column, wanted & valid)
+    with_elements = history.in_order if history.older is None else history.in_order | history.older
+    elements = Elements.of(history, column, with_elements & valid)
     codes = codes_of(elements.values) if rule.distinct or history.retract is not None else np.empty(0, np.int64)
-    kept = elements.first_of_each(codes) if rule.distinct else np.ones(len(elements.positions), np.bool_)
+    mask = elements.first_of_each(codes) if rule.distinct else np.ones(len(elements.positions), np.bool_)
     if rule.distinct and history.seed is not None:
         added = history.newer if history.older is None else history.newer | history.older
-        kept |= history.seed[elements.positions] & (history.versions.last_where(added) < 0)[elements.keys]
+        mask |= history.seed[elements.positions] & (history.versions.last_where(added) < 0)[elements.keys]
     if history.retract is not None:
         takes_back = np.unique(history.versions.keys[history.retract & valid])
         bounds = np.searchsorted(elements.keys, np.stack([takes_back, takes_back + 1]))
         for low, high in bounds.T.tolist():
-            kept[low:high] = _collect_key(history, elements.positions[low:high], codes[low:high], distinct=rule.distinct)
+            mask[low:high] = _collect_key(history, elements.positions[low:high], codes[low:high], distinct=rule.distinct)
     is_null = history.versions.last_where(history.sets & valid) < 0
-    chosen = np.flatnonzero(kept)
-    return elements.pack(chosen[~is_null[elements.keys[chosen]]], is_null)
+    element_indices = np.flatnonzero(mask)
+    return elements.pack(element_indices[~is_null[elements.keys[element_indices]]], is_null)
 
 
 def _collect_key(history: VersionHistory, positions: Int64s, codes: Int64s, *, distinct: bool) -> list[bool]:
     """Return which elements of one key remain."""
     # Process version by version: a retracted element may be added again.
-    kept = [False] * len(codes)
-    held: dict[int, list[int]] = {}
+    remains = [False] * len(codes)
+    indices_by_code: dict[int, list[int]] = {}
     assert history.retract is not None
     seeded = False
     start = 0
     while start < len(codes):
-        place = int(positions[start])
-        end = int(np.searchsorted(positions, place, side="right"))
-        some = codes[start:end].tolist()
-        if history.sets[place]:
-            once = distinct and not (history.seed is not None and history.seed[place])
+        position = int(positions[start])
+        end = int(np.searchsorted(positions, position, side="right"))
+        version_codes = codes[start:end].tolist()
+        if history.sets[position]:
+            once = distinct and not (history.seed is not None and history.seed[position])
             if once and seeded:  # duplicates of a seed remain until the first add
-                for double in (at for ats in held.values() for at in ats[1:]):
-                    kept[double] = False
-                held = {code: ats[:1] for code, ats in held.items()}
+                for double in (index for ats in indices_by_code.values() for index in ats[1:]):
+                    remains[double] = False
+                indices_by_code = {code: ats[:1] for code, ats in indices_by_code.items()}
             seeded = not once
-            for at, code in enumerate(some, start):
-                if not (once and held.get(code)):
-                    held.setdefault(code, []).append(at)
-                    kept[at] = True
-        if history.retract[place]:
-            for code, count in Counter(some).items():
-                gone, held[code] = held.get(code, [])[:count], held.get(code, [])[count:]
-                for at in gone:
-                    kept[at] = False
+            for index, code in enumerate(version_codes, start):
+                if not (once and indices_by_code.get(code)):
+                    indices_by_code.setdefault(code, []).append(index)
+                    remains[index] = True
+        if history.retract[position]:
+            for code, count in Counter(version_codes).items():
+                gone, indices_by_code[code] = indices_by_code.get(code, [])[:count], indices_by_code.get(code, [])[count:]
+                for index in gone:
+                    remains[index] = False
         start = end
-    return kept
+    return remains
 
 
 def merge_map(history: VersionHistory, column: Any, valid: Mask) -> Any:
@@ -137,17 +137,17 @@ def merge_map(history: VersionHistory, column: Any, valid: Mask) -> Any:
 
     The last entry of a key wins. A retracted map removes its keys.
     """
-    wanted = history.in_order if history.older is None else history.in_order | history.older
-    elements = Elements.of(history, column, wanted & valid)
+    with_entries = history.in_order if history.older is None else history.in_order | history.older
+    elements = Elements.of(history, column, with_entries & valid)
     is_null = history.versions.last_where(history.sets & valid) < 0
     by, versions = elements.group(codes_of(elements.values.field(0)))
-    chosen = np.empty(0, np.int64)
+    element_indices = np.empty(0, np.int64)
     if len(by):
         positions = elements.positions[by]
         masks = (None if mask is None else mask[positions] for mask in (history.older, history.retract, history.seed))
         entry = VersionHistory(versions, history.newer[positions], *masks)
-        chosen = by[(found := last_non_null_value(entry, np.ones(len(by), np.bool_)))[found >= 0]]
-    return elements.pack(chosen[~is_null[elements.keys[chosen]]], is_null)
+        element_indices = by[(newest_entry := last_non_null_value(entry, np.ones(len(by), np.bool_)))[newest_entry >= 0]]
+    return elements.pack(element_indices[~is_null[elements.keys[element_indices]]], is_null)
 
 
 def merge_map_with_keytime(history: VersionHistory, column: Any, valid: Mask, rule: FieldAggregate) -> Any:
@@ -155,37 +155,37 @@ def merge_map_with_keytime(history: VersionHistory, column: Any, valid: Mask, ru
 
     The entry with the greatest time wins. An entry without a value removes its key.
     """
-    wanted = history.sets & valid
-    elements = Elements.of(history, column, wanted)
+    provided = history.sets & valid
+    elements = Elements.of(history, column, provided)
     codes = codes_of(elements.values.field(0))
     rows = elements.values.field(1)
-    at = rows.type.num_fields - 1 if rule.ts_field is None else rows.type.get_field_index(rule.ts_field)
+    time_index = rows.type.num_fields - 1 if rule.ts_field is None else rows.type.get_field_index(rule.ts_field)
     has_row = rows.is_valid().to_numpy(zero_copy_only=False)
-    times = rows.flatten()[at].cast(pa.string()).to_pylist()
-    positions = np.flatnonzero(wanted)
+    times = rows.flatten()[time_index].cast(pa.string()).to_pylist()
+    positions = np.flatnonzero(provided)
     bounds = np.searchsorted(elements.positions, np.stack([positions, positions + 1])).T.tolist()
     is_first = _starts(history.versions.keys[positions])
     is_late = np.zeros(len(positions), np.bool_) if history.older is None else history.older[positions]
 
-    def overlaid(held: dict[int, int], entries: dict[int, int]) -> dict[int, int]:
+    def overlaid(entry_by_code: dict[int, int], entries: dict[int, int]) -> dict[int, int]:
         for code, element in entries.items():
             if not has_row[element]:
-                held.pop(code, None)
-            elif times[element] is not None and (code not in held or (times[held[code]] or "") < times[element]):
-                held[code] = element
-        return held
+                entry_by_code.pop(code, None)
+            elif times[element] is not None and (code not in entry_by_code or (times[entry_by_code[code]] or "") < times[element]):
+                entry_by_code[code] = element
+        return entry_by_code
 
-    chosen: list[int] = []
-    held: dict[int, int] = {}
+    element_indices: list[int] = []
+    entry_by_code: dict[int, int] = {}
     for (low, high), starts, late in zip(bounds, is_first.tolist(), is_late.tolist(), strict=True):
         entries = dict(zip(codes[low:high].tolist(), range(low, high), strict=True))
         if starts:
-            chosen.extend(held.values())
-            held = entries
+            element_indices.extend(entry_by_code.values())
+            entry_by_code = entries
         else:
-            held = overlaid(entries, held) if late else overlaid(held, entries)
-    chosen.extend(held.values())
-    return elements.pack(np.array(chosen, np.int64), history.versions.last_where(wanted) < 0)
+            entry_by_code = overlaid(entries, entry_by_code) if late else overlaid(entry_by_code, entries)
+    element_indices.extend(entry_by_code.values())
+    return elements.pack(np.array(element_indices, np.int64), history.versions.last_where(provided) < 0)
 
 
 def union_bitmaps(history: VersionHistory, column: Any, valid: Mask, name: str) -> Any:
@@ -216,13 +216,13 @@ def nested_update(history: VersionHistory, column: Any, valid: Mask, rule: Field
     elements, lone = _rows(history, column, valid, rule, name)
     codes, ranks = _codes(elements, rule), _ranks(elements, rule.nested_sequence)
     if history.retract is not None or rule.count_limit is not None:
-        chosen = _Loop(elements, codes, ranks, rule, _steps(elements, valid)).choose()
+        element_indices = _Loop(elements, codes, ranks, rule, _steps(elements, valid)).choose()
     elif rule.nested_key:
         by, versions = elements.group(codes, ranks * (len(codes) + 1) + _join_positions(elements))
-        chosen = by[versions.last] if len(by) else by
+        element_indices = by[versions.last] if len(by) else by
     else:
-        chosen = np.argsort(_join_positions(elements))
-    return _with_lone(elements, chosen, lone, history.versions.last_where(history.sets & valid) < 0)
+        element_indices = np.argsort(_join_positions(elements))
+    return _with_lone(elements, element_indices, lone, history.versions.last_where(history.sets & valid) < 0)
 
 
 def nested_partial_update(history: VersionHistory, column: Any, valid: Mask, rule: FieldAggregate, name: str) -> Any:
@@ -238,24 +238,24 @@ def nested_partial_update(history: VersionHistory, column: Any, valid: Mask, rul
     every = VersionHistory(versions, np.ones(len(by), np.bool_))
     fields = []
     for part in elements.values.flatten():
-        found = versions.rows_at(last_non_null_value(every, versions.valid(part)))
-        fields.append(part.take(pa.array(found, mask=found < 0)))
+        newest_rows = versions.rows_at(last_non_null_value(every, versions.valid(part)))
+        fields.append(part.take(pa.array(newest_rows, mask=newest_rows < 0)))
     merged = pa.StructArray.from_arrays(fields, fields=list(elements.values.type))
     united = Elements(merged, elements.positions[by[versions.starts]], history, elements.kind)
     return _with_lone(united, np.arange(len(merged)), lone, is_null)
 
 
-def _with_lone(elements: Elements, chosen: Int64s, lone: Elements, is_null: Mask) -> Any:
-    """Return the arrays of ``chosen`` and of unmerged rows."""
+def _with_lone(elements: Elements, element_indices: Int64s, lone: Elements, is_null: Mask) -> Any:
+    """Return the arrays of ``element_indices`` and of unmerged rows."""
     joined = Elements(
         pa.concat_arrays([elements.values, lone.values]),
         np.concatenate([elements.positions, lone.positions]),
         elements.history,
         elements.kind,
     )
-    chosen = np.concatenate([chosen, np.arange(len(lone.positions)) + len(elements.positions)])
-    chosen = chosen[~is_null[joined.keys[chosen]]]
-    return joined.pack(chosen[np.argsort(joined.keys[chosen], kind="stable")], is_null)
+    element_indices = np.concatenate([element_indices, np.arange(len(lone.positions)) + len(elements.positions)])
+    element_indices = element_indices[~is_null[joined.keys[element_indices]]]
+    return joined.pack(element_indices[np.argsort(joined.keys[element_indices], kind="stable")], is_null)
 
 
 def _rows(history: VersionHistory, column: Any, valid: Mask, rule: FieldAggregate, name: str) -> tuple[Elements, Elements]:
@@ -263,8 +263,8 @@ def _rows(history: VersionHistory, column: Any, valid: Mask, rule: FieldAggregat
 
     Rows to merge exclude nulls and those dropped by ``nested-key-null-strategy``. Arrays of keys with one array pass unmerged.
     """
-    wanted = (history.in_order if history.older is None else history.in_order | history.older) & valid
-    elements = Elements.of(history, column, wanted)
+    with_rows = (history.in_order if history.older is None else history.in_order | history.older) & valid
+    elements = Elements.of(history, column, with_rows)
     sets = history.sets & valid
     first = history.versions.first_where(sets)
     meets = history.versions.last_where(sets) > first
@@ -296,9 +296,9 @@ def _ranks(elements: Elements, fields: tuple[str, ...]) -> Int64s:
     """
     ranks = np.zeros(len(elements.positions), np.int64)
     if fields and len(ranks):
-        done = sort_rows([WordColumn.of(elements.part(name)) for name in fields], length=len(ranks))
-        sizes = np.diff(np.append(done.starts, len(ranks)))
-        ranks[done.order] = np.repeat(np.arange(len(done.starts)), sizes)
+        sorted_rows = sort_rows([WordColumn.of(elements.part(name)) for name in fields], length=len(ranks))
+        sizes = np.diff(np.append(sorted_rows.starts, len(ranks)))
+        ranks[sorted_rows.order] = np.repeat(np.arange(len(sorted_rows.starts)), sizes)
     return ranks
 
 
@@ -320,8 +320,8 @@ def _steps(elements: Elements, valid: Mask) -> Int64s:
     """Return the positions to process, of keys that have rows."""
     # Empty arrays count too: merging one removes duplicates from the held rows.
     history = elements.history
-    wanted = history.sets & valid if history.retract is None else (history.sets | history.retract) & valid
-    positions = np.flatnonzero(wanted)
+    with_changes = history.sets & valid if history.retract is None else (history.sets | history.retract) & valid
+    positions = np.flatnonzero(with_changes)
     return positions[np.isin(history.versions.keys[positions], elements.keys)]
 
 
@@ -339,36 +339,36 @@ class _Loop:
         """Return the remaining rows, by key."""
         bounds = np.searchsorted(self.elements.positions, np.stack([self.steps, self.steps + 1])).T.tolist()
         keys = self.elements.history.versions.keys[self.steps].tolist()
-        found: list[int] = []
-        held: list[int] | None = None
+        remaining_rows: list[int] = []
+        current_rows: list[int] | None = None
         before = -1
-        for place, key, (low, high) in zip(self.steps.tolist(), keys, bounds, strict=True):
+        for position, key, (low, high) in zip(self.steps.tolist(), keys, bounds, strict=True):
             if key != before:
-                found.extend(held or ())
-                held, before = None, key
-            held = self._after(held, place, list(range(low, high)))
-        return np.array([*found, *(held or ())], np.int64)
+                remaining_rows.extend(current_rows or ())
+                current_rows, before = None, key
+            current_rows = self._after(current_rows, position, list(range(low, high)))
+        return np.array([*remaining_rows, *(current_rows or ())], np.int64)
 
-    def _after(self, held: list[int] | None, place: int, rows: list[int]) -> list[int] | None:
+    def _after(self, current_rows: list[int] | None, position: int, rows: list[int]) -> list[int] | None:
         history = self.elements.history
-        if history.sets[place]:
-            is_late = history.older is not None and history.older[place]
-            held = rows if held is None else self._join(rows, held) if is_late else self._join(held, rows)
-        if held is not None and history.retract is not None and history.retract[place]:
+        if history.sets[position]:
+            is_late = history.older is not None and history.older[position]
+            current_rows = rows if current_rows is None else self._join(rows, current_rows) if is_late else self._join(current_rows, rows)
+        if current_rows is not None and history.retract is not None and history.retract[position]:
             gone = {int(self.codes[row]) for row in rows}
-            held = [row for row in self._join(held, []) if int(self.codes[row]) not in gone]
-        return held
+            current_rows = [row for row in self._join(current_rows, []) if int(self.codes[row]) not in gone]
+        return current_rows
 
-    def _join(self, held: list[int], rows: list[int]) -> list[int]:
+    def _join(self, current_rows: list[int], rows: list[int]) -> list[int]:
         limit = len(self.codes) if self.rule.count_limit is None else self.rule.count_limit
         if not self.rule.nested_key:
-            return [*held, *rows[: max(0, limit - len(held))]]
+            return [*current_rows, *rows[: max(0, limit - len(current_rows))]]
         by_code: dict[int, int] = {}
-        for at, row in enumerate((*held, *rows)):
+        for index, row in enumerate((*current_rows, *rows)):
             code = int(self.codes[row])
             if code in by_code:
                 if self.ranks[row] >= self.ranks[by_code[code]]:
                     by_code[code] = row
-            elif at < len(held) or len(by_code) < limit:
+            elif index < len(current_rows) or len(by_code) < limit:
                 by_code[code] = row
         return list(by_code.values())

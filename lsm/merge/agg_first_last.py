@@ -29,11 +29,11 @@ def last_non_null_value(history: VersionHistory, valid: Mask) -> Int64s:
     """
     versions = history.versions
     last = versions.last_where(history.in_order & valid)
-    found = _not_retracted(history, last)
+    positions = _not_retracted(history, last)
     if history.older is not None:
         late = versions.first_where(history.older & valid & (versions.positions > last[versions.keys]))
-        found = np.where(found < 0, late, found)
-    return found
+        positions = np.where(positions < 0, late, positions)
+    return positions
 
 
 def first_value(history: VersionHistory) -> Int64s:
@@ -54,12 +54,12 @@ def first_value(history: VersionHistory) -> Int64s:
 
 def first_non_null_value(history: VersionHistory, valid: Mask) -> Int64s:
     """Choose the first value that is not null."""
-    found = history.versions.first_where(history.newer & valid)
-    found = _apply_seed(history, found, None if history.past is None else history.past & valid)
+    positions = history.versions.first_where(history.newer & valid)
+    positions = _apply_seed(history, positions, None if history.past is None else history.past & valid)
     if history.older is not None:
         for key in np.unique(history.versions.keys[history.older]).tolist():
-            found[key] = _first_non_null_with_late_ones(history, valid, key)
-    return found
+            positions[key] = _first_non_null_with_late_ones(history, valid, key)
+    return positions
 
 
 def greatest(history: VersionHistory, column: Any, valid: Mask) -> Int64s:
@@ -78,35 +78,35 @@ def _not_retracted(history: VersionHistory, positions: Int64s) -> Int64s:
     return np.where((positions >= 0) & history.retract[positions], -1, positions)
 
 
-def _apply_seed(history: VersionHistory, found: Int64s, past: Mask | None) -> Int64s:
+def _apply_seed(history: VersionHistory, positions: Int64s, past: Mask | None) -> Int64s:
     """Replace missing first values by the seed.
 
     A seed also wins if the first add was before the seed.
     """
     if history.seed is None:
-        return found
+        return positions
     seed = history.versions.last_where(history.seed)
-    keep = found < 0
+    keep = positions < 0
     if past is not None:
         keep |= history.versions.last_where(past) >= 0
-    return np.where(keep & (seed >= 0), seed, found)
+    return np.where(keep & (seed >= 0), seed, positions)
 
 
 def _first_non_null_with_late_ones(history: VersionHistory, valid: Mask, key: int) -> int:
     """Choose the value of one key, version by version."""
     # Whether an add counts depends on the late versions before it.
     start, end = int(history.versions.starts[key]), int(history.versions.last[key]) + 1
-    found, has_value = -1, False
+    best, has_value = -1, False
     is_set = history.past is not None and bool((history.past & valid)[start:end].any())
     assert history.older is not None
-    for place in range(start, end):
-        if history.seed is not None and history.seed[place]:
-            found, has_value = place, bool(valid[place])
-        if history.newer[place] and not is_set and valid[place]:
-            found, has_value, is_set = place, True, True
-        elif history.older[place]:
+    for position in range(start, end):
+        if history.seed is not None and history.seed[position]:
+            best, has_value = position, bool(valid[position])
+        if history.newer[position] and not is_set and valid[position]:
+            best, has_value, is_set = position, True, True
+        elif history.older[position]:
             if not is_set and has_value:
                 is_set = True
             else:
-                found, has_value = place, bool(valid[place])
-    return found
+                best, has_value = position, bool(valid[position])
+    return best

@@ -59,9 +59,9 @@ class NumberSteps:
             positions = np.flatnonzero(adds)
             back = np.zeros(len(positions), np.bool_)
         else:
-            both = np.concatenate([np.flatnonzero(adds) * 2, np.flatnonzero(history.retract & valid) * 2 + 1])
-            both.sort()
-            positions, back = both >> 1, (both & 1).astype(np.bool_)
+            tagged_positions = np.concatenate([np.flatnonzero(adds) * 2, np.flatnonzero(history.retract & valid) * 2 + 1])
+            tagged_positions.sort()
+            positions, back = tagged_positions >> 1, (tagged_positions & 1).astype(np.bool_)
         keys = versions.keys[positions]
         starts = np.flatnonzero(np.append(True, keys[1:] != keys[:-1])) if len(keys) else keys
         return cls(versions.rows[positions], back, keys[starts], starts, np.diff(np.append(starts, len(keys))))
@@ -83,10 +83,10 @@ class NumberSteps:
             alive = int(np.searchsorted(-sizes, -number, side="left"))
             yield alive, starts[:alive] + number
 
-    def rests(self, order: Int64s, at: Int64s) -> list[slice]:
-        """Return the remaining steps from ``at``, per active key."""
-        ends = (self.starts + self.sizes)[order[: len(at)]]
-        return [slice(start, end) for start, end in zip(at.tolist(), ends.tolist(), strict=True)]
+    def rests(self, order: Int64s, next_steps: Int64s) -> list[slice]:
+        """Return the remaining steps from ``next_steps``, per active key."""
+        ends = (self.starts + self.sizes)[order[: len(next_steps)]]
+        return [slice(start, end) for start, end in zip(next_steps.tolist(), ends.tolist(), strict=True)]
 
 
 def total(history: VersionHistory, column: Any, valid: Mask, name: str) -> Any:
@@ -133,9 +133,9 @@ def _spread(history: VersionHistory, steps: NumberSteps, values: Any) -> Any:
     count = len(history.versions.starts)
     if len(steps.keys) == count:
         return values
-    place = np.full(count, -1)
-    place[steps.keys] = np.arange(len(steps.keys))
-    return values.take(pa.array(place, mask=place < 0))
+    value_index = np.full(count, -1)
+    value_index[steps.keys] = np.arange(len(steps.keys))
+    return values.take(pa.array(value_index, mask=value_index < 0))
 
 
 def _values(array: Any, rows: Int64s) -> _Numbers:
@@ -169,12 +169,12 @@ def _float_sums(steps: NumberSteps, numbers: _Numbers) -> _Numbers:
     order = steps.longest_first
     sums = signed[steps.starts[order]]
     with np.errstate(all="ignore"):
-        for number, (alive, at) in enumerate(steps.rounds(order, 1)):
+        for number, (alive, round_steps) in enumerate(steps.rounds(order, 1)):
             if number == thresholds.sum_rounds:
-                for key, rest in enumerate(steps.rests(order, at)):
+                for key, rest in enumerate(steps.rests(order, round_steps)):
                     sums[key] = np.add.accumulate(np.append(sums[key], signed[rest]))[-1]
                 break
-            sums[:alive] += signed[at]
+            sums[:alive] += signed[round_steps]
     return _restore_order(sums, order)
 
 
@@ -187,15 +187,15 @@ def _whole_sums(steps: NumberSteps, numbers: _Numbers, low: int, high: int, name
         if (wraps | (after < low) | (after > high)).any():
             raise UnmergeableRows(f"column '{name}': 'sum' exceeds the range of the column's type")
 
-    for number, (alive, at) in enumerate(steps.rounds(order)):
+    for number, (alive, round_steps) in enumerate(steps.rounds(order)):
         if number == thresholds.sum_rounds:
-            for key, rest in enumerate(steps.rests(order, at)):
+            for key, rest in enumerate(steps.rests(order, round_steps)):
                 values, back = numbers[rest], steps.back[rest]
                 partial = np.add.accumulate(np.append(sums[key], np.where(back, -values, values)))
                 check(partial[:-1], values, back, partial[1:])
                 sums[key] = partial[-1]
             break
-        values, back, before = numbers[at], steps.back[at], sums[:alive]
+        values, back, before = numbers[round_steps], steps.back[round_steps], sums[:alive]
         after = np.where(back, before - values, before + values)
         check(before, values, back, after)
         sums[:alive] = after
@@ -206,8 +206,8 @@ def _wide_sums(steps: NumberSteps, values: Int128, precision: int, name: str) ->
     order = steps.longest_first
     signed = values.negate_where(steps.back)
     sums = Int128.zeros(len(order))
-    for alive, at in steps.rounds(order):
-        after = sums[:alive].plus(signed[at])
+    for alive, round_steps in steps.rounds(order):
+        after = sums[:alive].plus(signed[round_steps])
         if after.beyond(precision).any():
             raise UnmergeableRows(f"column '{name}': 'sum' exceeds the range of the column's type")
         sums[:alive] = after
@@ -236,8 +236,8 @@ def _products(steps: NumberSteps, numbers: _Numbers, step: _Step) -> _Numbers:
     order = steps.longest_first
     product = numbers[steps.starts[order]]
     with np.errstate(all="ignore"):
-        for alive, at in steps.rounds(order, 1):
-            product[:alive] = step(product[:alive], numbers[at], steps.back[at])
+        for alive, round_steps in steps.rounds(order, 1):
+            product[:alive] = step(product[:alive], numbers[round_steps], steps.back[round_steps])
     return _restore_order(product, order)
 
 
@@ -251,10 +251,10 @@ def _whole_step(kind: Any, name: str) -> _Step:
     def exact(product: int, value: int, back: bool) -> int:
         if back and value == 0:
             raise UnmergeableRows(f"column '{name}': 'product' cannot retract a factor of 0")
-        done = abs(product) // abs(value) * (1 if (product < 0) == (value < 0) else -1) if back else product * value
-        if not low <= done <= high:
+        results = abs(product) // abs(value) * (1 if (product < 0) == (value < 0) else -1) if back else product * value
+        if not low <= results <= high:
             raise UnmergeableRows(f"column '{name}': 'product' exceeds the range of the column's type")
-        return done
+        return results
 
     def step(product: _Numbers, value: _Numbers, back: Mask) -> _Numbers:
         near = np.abs(product.astype(np.float64) * np.where(back, 1, value)) >= min(high, 1 << 62)
@@ -264,9 +264,9 @@ def _whole_step(kind: Any, name: str) -> _Step:
         quotient = floor + (
             (floor * safe != product) & ((product < 0) != (safe < 0))
         )  # round towards 0; abs() would overflow for the least integer
-        done = np.where(back, quotient, product * value)
-        done[unsure] = [exact(int(product[at]), int(value[at]), bool(back[at])) for at in unsure.tolist()]
-        return done
+        results = np.where(back, quotient, product * value)
+        results[unsure] = [exact(int(product[index]), int(value[index]), bool(back[index])) for index in unsure.tolist()]
+        return results
 
     return step
 
@@ -282,10 +282,10 @@ def _decimal_products(steps: NumberSteps, values: Any, name: str) -> Any:
     products = []
     for start, size in zip(steps.starts.tolist(), steps.sizes.tolist(), strict=True):
         product = numbers[start]
-        for at in range(start + 1, start + size):
-            if steps.back[at] and not numbers[at]:
+        for step in range(start + 1, start + size):
+            if steps.back[step] and not numbers[step]:
                 raise UnmergeableRows(f"column '{name}': 'product' cannot retract a factor of 0")
-            exact = _DECIMALS.divide(product, numbers[at]) if steps.back[at] else _EXACT.multiply(product, numbers[at])
+            exact = _DECIMALS.divide(product, numbers[step]) if steps.back[step] else _EXACT.multiply(product, numbers[step])
             product = exact.quantize(unit, ROUND_HALF_UP, _EXACT)
             if product.copy_abs() >= limit:
                 raise UnmergeableRows(f"column '{name}': 'product' exceeds the range of the column's type")
@@ -319,11 +319,11 @@ class Int128:
         """Return ``count`` zeros."""
         return cls(np.zeros(count, np.int64), np.zeros(count, np.uint64))
 
-    def __getitem__(self, at: Any) -> Int128:
-        return Int128(self.high[at], self.low[at])
+    def __getitem__(self, index: Any) -> Int128:
+        return Int128(self.high[index], self.low[index])
 
-    def __setitem__(self, at: Any, values: Int128) -> None:
-        self.high[at], self.low[at] = values.high, values.low
+    def __setitem__(self, index: Any, values: Int128) -> None:
+        self.high[index], self.low[index] = values.high, values.low
 
     def plus(self, other: Int128) -> Int128:
         """Return the sums, modulo 2^128."""
@@ -345,8 +345,8 @@ class Int128:
         size = self.negate_where(self.high < 0)
         limit = 10**precision
         high, low = np.int64(limit >> 64), np.uint64(limit & _LOW)
-        found: Mask = (size.high < 0) | (size.high > high) | ((size.high == high) & (size.low >= low))
-        return found
+        mask: Mask = (size.high < 0) | (size.high > high) | ((size.high == high) & (size.low >= low))
+        return mask
 
     def to_arrow(self, kind: Any) -> Any:
         """Return a decimal128 array."""

@@ -52,18 +52,18 @@ class Aggregation:
         """See ``MergeFunction``."""
         return column not in self.aggregates or copies_value(self.aggregates[column])
 
-    def prefilter(self, kinds: Any, done: Sorted) -> Sorted:  # noqa: ARG002 - every version counts
+    def prefilter(self, kinds: Any, sorted_rows: Sorted) -> Sorted:  # noqa: ARG002 - every version counts
         """Return all versions."""
-        return done
+        return sorted_rows
 
-    def fold(self, rows: Any, done: Sorted) -> Any:
+    def fold(self, rows: Any, sorted_rows: Sorted) -> Any:
         """Return one ``+I`` row per key.
 
         The row is ``-D`` if ``remove_on_delete`` is set and the last version is ``-D``.
         """
-        folding = GroupFold.of(rows, done)
+        folding = GroupFold.of(rows, sorted_rows)
         if folding.is_single.all():
-            return rows.take(pa.array(done.order))
+            return rows.take(pa.array(sorted_rows.order))
         versions = folding.versions
         kinds = rows.column(VALUE_KIND).to_numpy()[versions.rows]
         history = self._history(folding, kinds)

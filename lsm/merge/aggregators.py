@@ -151,8 +151,8 @@ def _unions(name: str) -> dict[str, Callable[[bytes, bytes], bytes]]:
         union = sketches.hll_union(newer.lg_config_k)
         union.update(newer)
         union.update(sketches.hll_sketch.deserialize(first))
-        found: bytes = union.get_result(sketches.tgt_hll_type.HLL_4).serialize_compact()
-        return found
+        sketch: bytes = union.get_result(sketches.tgt_hll_type.HLL_4).serialize_compact()
+        return sketch
 
     return {"theta_sketch": theta, "hll_sketch": hll}
 
@@ -162,11 +162,11 @@ def _as_java(sketch: bytes) -> bytes:
 
     The C++ library leaves some header bytes unset that the Java library sets.
     """
-    found = bytearray(sketch)
-    if found[0] > 1:
-        found[_SAMPLING] = _ALL_SAMPLED
-    elif len(found) == _ONE_HASH:
-        found[_FLAGS] |= _SINGLE_ITEM
-    elif len(found) == _HEADER:
-        found[_SEED_HASH] = b"\x00\x00"
-    return bytes(found)
+    encoded = bytearray(sketch)
+    if encoded[0] > 1:
+        encoded[_SAMPLING] = _ALL_SAMPLED
+    elif len(encoded) == _ONE_HASH:
+        encoded[_FLAGS] |= _SINGLE_ITEM
+    elif len(encoded) == _HEADER:
+        encoded[_SEED_HASH] = b"\x00\x00"
+    return bytes(encoded)

@@ -32,18 +32,18 @@ class Elements:
     kind: Any
 
     @classmethod
-    def of(cls, history: VersionHistory, column: Any, wanted: Mask) -> Elements:
-        """Return the elements of the versions in ``wanted``.
+    def of(cls, history: VersionHistory, column: Any, version_mask: Mask) -> Elements:
+        """Return the elements of the versions in ``version_mask``.
 
         Their values must not be null.
         """
-        positions = np.flatnonzero(wanted)
-        chosen = one_array(column).take(pa.array(history.versions.rows[positions]))
-        kind = chosen.type
+        positions = np.flatnonzero(version_mask)
+        collections = one_array(column).take(pa.array(history.versions.rows[positions]))
+        kind = collections.type
         if pa.types.is_map(kind):
-            chosen = entry_lists(chosen)
-        lengths = pc.list_value_length(chosen).to_numpy(zero_copy_only=False)
-        return cls(chosen.flatten(), np.repeat(positions, lengths), history, kind)
+            collections = entry_lists(collections)
+        lengths = pc.list_value_length(collections).to_numpy(zero_copy_only=False)
+        return cls(collections.flatten(), np.repeat(positions, lengths), history, kind)
 
     @cached_property
     def keys(self) -> Int64s:
@@ -79,13 +79,15 @@ class Elements:
         mask[by[versions.starts]] = True
         return mask
 
-    def pack(self, chosen: Int64s, is_null: Mask) -> Any:
-        """Build one array or map per key from ``chosen`` elements.
+    def pack(self, element_indices: Int64s, is_null: Mask) -> Any:
+        """Build one array or map per key from ``element_indices`` elements.
 
-        ``chosen`` must be grouped by key.
+        ``element_indices`` must be grouped by key.
         """
-        counts = np.bincount(self.keys[chosen], minlength=len(is_null)) if len(chosen) else np.zeros(len(is_null), np.int64)
-        return nested_array(self.kind, self.values.take(pa.array(chosen, pa.int64())), counts, is_null)
+        counts = (
+            np.bincount(self.keys[element_indices], minlength=len(is_null)) if len(element_indices) else np.zeros(len(is_null), np.int64)
+        )
+        return nested_array(self.kind, self.values.take(pa.array(element_indices, pa.int64())), counts, is_null)
 
 
 def nested_array(kind: Any, values: Any, counts: Int64s, is_null: Mask) -> Any:
@@ -127,15 +129,15 @@ def codes_of(array: Any) -> Int64s:
     if pa.types.is_floating(array.type):
         bits = np.where(np.isnan(filled := array.fill_null(0).to_numpy()), np.nan, filled).view(f"<i{array.type.bit_width // 8}")
         array = pa.array(bits, mask=array.is_null().to_numpy(zero_copy_only=False))
-    found: Int64s = array.dictionary_encode(null_encoding="encode").indices.to_numpy(zero_copy_only=False).astype(np.int64)
-    return found
+    codes: Int64s = array.dictionary_encode(null_encoding="encode").indices.to_numpy(zero_copy_only=False).astype(np.int64)
+    return codes
 
 
 def combine_codes(columns: list[Int64s]) -> Int64s:
     """Combine the codes of several columns into one code."""
     joined = columns[0]
     for column in columns[1:]:
-        _, one = np.unique(joined, return_inverse=True)
-        known, other = np.unique(column, return_inverse=True)
-        joined = one * len(known) + other
+        _, left_codes = np.unique(joined, return_inverse=True)
+        right_values, right_codes = np.unique(column, return_inverse=True)
+        joined = left_codes * len(right_values) + right_codes
     return joined

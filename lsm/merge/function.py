@@ -68,15 +68,15 @@ class MergeFunction(Protocol):
     def copies(self, column: str) -> bool:
         """Return whether a merged value is null or the value of one version."""
 
-    def fold(self, rows: Any, done: Sorted) -> Any:
+    def fold(self, rows: Any, sorted_rows: Sorted) -> Any:
         """Return at most one row per key, in key order.
 
-        ``rows`` has ``_SEQUENCE_NUMBER`` and ``_VALUE_KIND``. ``done`` lists its rows by key and, within a key, oldest first.
+        ``rows`` has ``_SEQUENCE_NUMBER`` and ``_VALUE_KIND``. ``sorted_rows`` lists its rows by key and, within a key, oldest first.
         A key with one version is returned unchanged.
         """
 
-    def prefilter(self, kinds: Any, done: Sorted) -> Sorted:
-        """Return ``done`` without versions that cannot affect the result.
+    def prefilter(self, kinds: Any, sorted_rows: Sorted) -> Sorted:
+        """Return ``sorted_rows`` without versions that cannot affect the result.
 
         Saves gathering these rows. ``kinds`` None means that all are ``+I``.
         """
@@ -97,7 +97,7 @@ class _VersionChoice:
         return True
 
     @abstractmethod
-    def winners(self, kinds: Any, done: Sorted) -> Int64s:
+    def winners(self, kinds: Any, sorted_rows: Sorted) -> Int64s:
         """Return the positions of the surviving rows, in key order.
 
         ``kinds`` is the ``_VALUE_KIND`` column. None: all rows are ``+I``.
@@ -110,13 +110,13 @@ class _VersionChoice:
         """Return ``columns``."""
         return tuple(columns)
 
-    def fold(self, rows: Any, done: Sorted) -> Any:
+    def fold(self, rows: Any, sorted_rows: Sorted) -> Any:
         """Return the winners."""
-        return rows.take(pa.array(self.winners(rows.column(VALUE_KIND), done)))
+        return rows.take(pa.array(self.winners(rows.column(VALUE_KIND), sorted_rows)))
 
-    def prefilter(self, kinds: Any, done: Sorted) -> Sorted:
+    def prefilter(self, kinds: Any, sorted_rows: Sorted) -> Sorted:
         """Return only the winners."""
-        winners = self.winners(kinds, done)
+        winners = self.winners(kinds, sorted_rows)
         return Sorted(winners, np.arange(len(winners)))
 
 
@@ -143,18 +143,18 @@ class Deduplicate(_VersionChoice):
         """Return None: all retracts are accepted."""
         return None
 
-    def winners(self, kinds: Any, done: Sorted) -> Int64s:
+    def winners(self, kinds: Any, sorted_rows: Sorted) -> Int64s:
         """Return the last version that counts."""
-        if not self.ignore_delete or kinds is None or not len(done.order):
-            return done.last
+        if not self.ignore_delete or kinds is None or not len(sorted_rows.order):
+            return sorted_rows.last
         retract = retracts(kinds)
         if not retract.any():
-            return done.last
-        alone = _alone(done)
-        kept = np.where(alone | ~retract[done.order], np.arange(len(done.order)), -1)
-        newest = np.maximum.reduceat(kept, done.starts)
-        found: Int64s = done.order[newest[newest >= 0]]
-        return found
+            return sorted_rows.last
+        alone = _alone(sorted_rows)
+        candidates = np.where(alone | ~retract[sorted_rows.order], np.arange(len(sorted_rows.order)), -1)
+        newest = np.maximum.reduceat(candidates, sorted_rows.starts)
+        winners: Int64s = sorted_rows.order[newest[newest >= 0]]
+        return winners
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,29 +183,29 @@ class FirstRow(_VersionChoice):
             else "merge-engine 'first-row' keeps the first version of a key; set 'ignore-delete' to drop such rows"
         )
 
-    def winners(self, kinds: Any, done: Sorted) -> Int64s:
+    def winners(self, kinds: Any, sorted_rows: Sorted) -> Int64s:
         """Return the first version that counts."""
-        first: Int64s = done.order[done.starts]
+        first: Int64s = sorted_rows.order[sorted_rows.starts]
         if kinds is None or not len(first):
             return first
-        retract = retracts(kinds)[done.order]
-        alone = _alone(done)
+        retract = retracts(kinds)[sorted_rows.order]
+        alone = _alone(sorted_rows)
         skipped = retract & ~alone
         if not skipped.any():
             return first
         if not self.ignore_delete:
             raise UnmergeableRows(f"a '-U' or '-D' row meets other versions of its key: {self.refusal(DELETE)}")
-        place = np.where(skipped, len(done.order), np.arange(len(done.order)))
-        oldest = np.minimum.reduceat(place, done.starts)
-        found: Int64s = done.order[oldest[oldest < len(done.order)]]
-        return found
+        candidates = np.where(skipped, len(sorted_rows.order), np.arange(len(sorted_rows.order)))
+        oldest = np.minimum.reduceat(candidates, sorted_rows.starts)
+        winners: Int64s = sorted_rows.order[oldest[oldest < len(sorted_rows.order)]]
+        return winners
 
 
-def _alone(done: Sorted) -> Mask:
+def _alone(sorted_rows: Sorted) -> Mask:
     """Return a mask of keys' only versions, in key order."""
-    ends = np.append(done.starts[1:], len(done.order))
-    found: Mask = np.repeat(ends - done.starts == 1, ends - done.starts)
-    return found
+    ends = np.append(sorted_rows.starts[1:], len(sorted_rows.order))
+    mask: Mask = np.repeat(ends - sorted_rows.starts == 1, ends - sorted_rows.starts)
+    return mask
 
 
 def merge_function_for(schema: TableSchema) -> MergeFunction:
@@ -220,10 +220,10 @@ def merge_function_for(schema: TableSchema) -> MergeFunction:
     >>> merge_function_for(build_schema("id BIGINT", primary_keys=["id"], options={"bucket": "1", "ignore-delete": "true"}))
     Deduplicate(ignore_delete=True)
     """
-    held: MergeFunction | None = schema.derived.get(_DERIVED)
-    if held is None:
-        held = schema.derived[_DERIVED] = _merge_function(schema)
-    return held
+    function: MergeFunction | None = schema.derived.get(_DERIVED)
+    if function is None:
+        function = schema.derived[_DERIVED] = _merge_function(schema)
+    return function
 
 
 def _merge_function(schema: TableSchema) -> MergeFunction:
@@ -271,14 +271,14 @@ class LookupMerge:
     inner: MergeFunction
     known_below: int | None = None
 
-    def fold(self, rows: Any, done: Sorted) -> Any:
+    def fold(self, rows: Any, sorted_rows: Sorted) -> Any:
         """See ``MergeFunction``."""
-        levels = one_array(rows.column(LEVEL)).to_numpy()[done.order]
+        levels = one_array(rows.column(LEVEL)).to_numpy()[sorted_rows.order]
         if self.known_below is None:
-            keep = _shallowest(levels, done)
+            keep = _shallowest(levels, sorted_rows)
         else:  # first-row: a version below the output level stays the first
-            keep = ~np.repeat(np.maximum.reduceat(levels, done.starts) > self.known_below, _sizes(done))
-        return self.inner.fold(without_level(rows), filter_sorted(done, keep))
+            keep = ~np.repeat(np.maximum.reduceat(levels, sorted_rows.starts) > self.known_below, _sizes(sorted_rows))
+        return self.inner.fold(without_level(rows), filter_sorted(sorted_rows, keep))
 
 
 def combines_versions(fold: MergeFunction) -> bool:
@@ -289,8 +289,8 @@ def combines_versions(fold: MergeFunction) -> bool:
     return not isinstance(fold, Deduplicate | FirstRow)
 
 
-def filter_sorted(done: Sorted, keep: Mask) -> Sorted:
-    """Return ``done`` without the positions where ``keep`` is False.
+def filter_sorted(sorted_rows: Sorted, keep: Mask) -> Sorted:
+    """Return ``sorted_rows`` without the positions where ``keep`` is False.
 
     Keys without a remaining row are removed.
 
@@ -299,18 +299,18 @@ def filter_sorted(done: Sorted, keep: Mask) -> Sorted:
     ([0], [0])
     """
     if keep.all():
-        return done
-    group = np.repeat(np.arange(len(done.starts)), _sizes(done))[keep]
-    return Sorted(done.order[keep], np.flatnonzero(np.diff(group, prepend=-1)))
+        return sorted_rows
+    group = np.repeat(np.arange(len(sorted_rows.starts)), _sizes(sorted_rows))[keep]
+    return Sorted(sorted_rows.order[keep], np.flatnonzero(np.diff(group, prepend=-1)))
 
 
-def _shallowest(levels: Int8s, done: Sorted) -> Mask:
+def _shallowest(levels: Int8s, sorted_rows: Sorted) -> Mask:
     """Return a mask without versions contained in a shallower one."""
     merged = levels > 0
-    least = np.minimum.reduceat(np.where(merged, levels, _NOT_MERGED_YET), done.starts)
-    found: Mask = ~merged | (levels == np.repeat(least, _sizes(done)))
-    return found
+    least = np.minimum.reduceat(np.where(merged, levels, _NOT_MERGED_YET), sorted_rows.starts)
+    mask: Mask = ~merged | (levels == np.repeat(least, _sizes(sorted_rows)))
+    return mask
 
 
-def _sizes(done: Sorted) -> Int64s:
-    return np.diff(done.starts, append=len(done.order))
+def _sizes(sorted_rows: Sorted) -> Int64s:
+    return np.diff(sorted_rows.starts, append=len(sorted_rows.order))

@@ -39,13 +39,13 @@ class KeepAll:
         """Return True: rows are not changed."""
         return True
 
-    def fold(self, rows: Any, done: Sorted) -> Any:
+    def fold(self, rows: Any, sorted_rows: Sorted) -> Any:
         """Return all rows, in order."""
-        return rows.take(pa.array(done.order))
+        return rows.take(pa.array(sorted_rows.order))
 
-    def prefilter(self, kinds: Any, done: Sorted) -> Sorted:  # noqa: ARG002 - whatever the kinds
+    def prefilter(self, kinds: Any, sorted_rows: Sorted) -> Sorted:  # noqa: ARG002 - whatever the kinds
         """Return all rows."""
-        return done
+        return sorted_rows
 
 
 def align_by_key(tables: Iterator[Any], key: SortKey) -> Iterator[Any]:
@@ -55,17 +55,17 @@ def align_by_key(tables: Iterator[Any], key: SortKey) -> Iterator[Any]:
     >>> [table["id"].to_pylist() for table in align_by_key(parts, SortKey(("id",)))]
     [[1], [2, 2, 2], [3]]
     """
-    held: Any = None
+    open_key_rows: Any = None
     for table in tables:
         if not table.num_rows:
             continue
-        rows = table if held is None else pa.concat_tables([held, table]).combine_chunks()
+        rows = table if open_key_rows is None else pa.concat_tables([open_key_rows, table]).combine_chunks()
         last = int(_groups(rows, key).starts[-1])
         if last:
             yield rows.slice(0, last)
-        held = rows.slice(last)
-    if held is not None:
-        yield held
+        open_key_rows = rows.slice(last)
+    if open_key_rows is not None:
+        yield open_key_rows
 
 
 def fold_key_aligned(rows: Any, key: SortKey, fold: Fold) -> Any:
@@ -73,8 +73,8 @@ def fold_key_aligned(rows: Any, key: SortKey, fold: Fold) -> Any:
 
     Rows must be sorted by key and age.
     """
-    done = _groups(rows, key)
-    return rows if len(done.starts) == rows.num_rows else fold.fold(rows, done)
+    sorted_rows = _groups(rows, key)
+    return rows if len(sorted_rows.starts) == rows.num_rows else fold.fold(rows, sorted_rows)
 
 
 def _groups(rows: Any, key: SortKey) -> Sorted:

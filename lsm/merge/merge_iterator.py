@@ -66,7 +66,7 @@ def merge_runs(runs: Sequence[Iterator[Any]], key: SortKey, fold: Fold, *, drop_
 class Fold(Protocol):
     """The part of ``MergeFunction`` that a merge uses."""
 
-    def fold(self, rows: Any, done: Sorted) -> Any:
+    def fold(self, rows: Any, sorted_rows: Sorted) -> Any:
         """Return at most one row per key, in key order."""
 
 
@@ -104,9 +104,9 @@ def _merge_round(tables: list[Any], key: SortKey, fold: Fold, *, alone: bool) ->
     schema = rows.schema
     rows = widen(rows).combine_chunks()
     tables.clear()
-    done = sort_versions(rows, key)
-    result = fold.fold(rows, done)
-    return MergeRound(rows, done, result if rows.schema.types == schema.types else narrow(result, schema))
+    sorted_rows = sort_versions(rows, key)
+    result = fold.fold(rows, sorted_rows)
+    return MergeRound(rows, sorted_rows, result if rows.schema.types == schema.types else narrow(result, schema))
 
 
 def sort_versions(rows: Any, key: SortKey) -> Sorted:
@@ -138,9 +138,9 @@ def align_versions(runs: Sequence[Iterator[Any]], key: SortKey) -> Iterator[tupl
     >>> [([piece["id"].to_pylist() for piece in pieces], single) for pieces, single in align_versions(runs, SortKey(("id",)))]
     [([[0, 1, 2, 3, 4, 5, 6, 7, 8]], 0)]
     """
-    kept, gathered = gather_runs(runs, key)
-    for pieces in align_runs([*kept, *gathered], key):
-        single = sum(number < len(kept) for number, _ in pieces)
+    large_runs, gathered = gather_runs(runs, key)
+    for pieces in align_runs([*large_runs, *gathered], key):
+        single = sum(number < len(large_runs) for number, _ in pieces)
         tables = [table for _, table in pieces]
         pieces.clear()
         yield tables, single
@@ -153,7 +153,7 @@ def gather_runs(runs: Sequence[Iterator[Any]], key: SortKey) -> tuple[list[Itera
     """
     if len(runs) <= thresholds.many_runs:
         return list(runs), []
-    kept: list[Iterator[Any]] = []
+    large_runs: list[Iterator[Any]] = []
     gathered: list[list[Any]] = []
     room = 0
     for run in runs:
@@ -162,14 +162,14 @@ def gather_runs(runs: Sequence[Iterator[Any]], key: SortKey) -> tuple[list[Itera
         if first is None:
             continue
         if first.num_rows > thresholds.small_run_rows or following is not None:
-            kept.append(chain([first] if following is None else [first, following], run))
+            large_runs.append(chain([first] if following is None else [first, following], run))
             continue
         if room <= 0:
             gathered.append([])
             room = thresholds.gathered_bytes
         gathered[-1].append(table_of_rows(first))
         room -= first.nbytes
-    return kept, [_merge(tables, key) for tables in gathered]
+    return large_runs, [_merge(tables, key) for tables in gathered]
 
 
 def _merge(tables: Sequence[Any], key: SortKey) -> Iterator[Any]:

@@ -76,28 +76,28 @@ class PartialUpdate:
 
         Includes groups whose deletes remove rows.
         """
-        wanted = dict.fromkeys(columns)
+        needed_columns = dict.fromkeys(columns)
         for group in self.groups:
-            if self.remove_on_groups & set(group.ordering) or set(wanted) & {*group.ordering, *group.protected}:
-                wanted |= dict.fromkeys(group.ordering)
-        return tuple(wanted)
+            if self.remove_on_groups & set(group.ordering) or set(needed_columns) & {*group.ordering, *group.protected}:
+                needed_columns |= dict.fromkeys(group.ordering)
+        return tuple(needed_columns)
 
     def copies(self, column: str) -> bool:
         """See ``MergeFunction``."""
         return column not in self._in_groups or copies_value(self._in_groups[column])
 
-    def prefilter(self, kinds: Any, done: Sorted) -> Sorted:  # noqa: ARG002 - every version counts
+    def prefilter(self, kinds: Any, sorted_rows: Sorted) -> Sorted:  # noqa: ARG002 - every version counts
         """Return all versions."""
-        return done
+        return sorted_rows
 
-    def fold(self, rows: Any, done: Sorted) -> Any:
+    def fold(self, rows: Any, sorted_rows: Sorted) -> Any:
         """Return one row per key.
 
         The row is ``-D`` if it was removed or no version is an add. Otherwise it is ``+I``.
         """
-        folding = GroupFold.of(rows, done)
+        folding = GroupFold.of(rows, sorted_rows)
         if folding.is_single.all():
-            return rows.take(pa.array(done.order))
+            return rows.take(pa.array(sorted_rows.order))
         kinds = rows.column(VALUE_KIND).to_numpy()[folding.versions.rows]
         return _Fold(self, folding, kinds).result()
 
@@ -257,16 +257,16 @@ class Ordering:
         span = int(self.rank.max(initial=0)) + 2
         offset = self.versions.keys * span
         highest = np.maximum.accumulate(offset + self.rank + 1) - offset - 1
-        found: Mask = self.touched & (self.rank == highest)
-        return found
+        mask: Mask = self.touched & (self.rank == highest)
+        return mask
 
 
 def _ranks(words: Sequence[WordColumn], rows: Int64s) -> Int64s:
     """Return dense ranks of ``rows``. Equal rows get equal ranks."""
-    chosen = [WordColumn(tuple(_of_rows(word, rows) for word in column.words), len(rows)) for column in words]
-    done = sort_rows(chosen, length=len(rows))
+    row_words = [WordColumn(tuple(_of_rows(word, rows) for word in column.words), len(rows)) for column in words]
+    sorted_rows = sort_rows(row_words, length=len(rows))
     ranks = np.empty(len(rows), np.int64)
-    ranks[done.order] = np.repeat(np.arange(len(done.starts)), np.diff(np.append(done.starts, len(rows))))
+    ranks[sorted_rows.order] = np.repeat(np.arange(len(sorted_rows.starts)), np.diff(np.append(sorted_rows.starts, len(rows))))
     return ranks
 
 
@@ -296,7 +296,7 @@ def events(orderings: Sequence[Ordering], versions: Versions, deletes: Mask, rem
     for key in np.unique(versions.keys[candidates]).tolist():
         base[key] = replay.last_removal(range(int(versions.starts[key]), int(versions.last[key]) + 1), candidates)
     late = [ordering.touched & ~mask for ordering, mask in zip(orderings, in_order, strict=True)]
-    return [GroupEvents(one, other) for one, other in zip(in_order, late, strict=True)], base
+    return [GroupEvents(newer, older) for newer, older in zip(in_order, late, strict=True)], base
 
 
 @dataclass(frozen=True)
@@ -312,14 +312,14 @@ class _Replay:
 
     @cached_property
     def _removers(self) -> list[int]:
-        return [at for at, ordering in enumerate(self.orderings) if self.removing & set(ordering.group.ordering)]
+        return [index for index, ordering in enumerate(self.orderings) if self.removing & set(ordering.group.ordering)]
 
     def candidates(self, deletes: Mask) -> Mask:
         """Return the deletes that remove the row if in order."""
-        found = np.zeros(len(deletes), np.bool_)
-        for at in self._removers:
-            found |= deletes & self.orderings[at].touched
-        return found
+        mask = np.zeros(len(deletes), np.bool_)
+        for group in self._removers:
+            mask |= deletes & self.orderings[group].touched
+        return mask
 
     def last_removal(self, positions: range, candidates: Mask) -> int:
         """Return the last version that replaced the row, or -1.
@@ -328,12 +328,12 @@ class _Replay:
         """
         current = [-1] * len(self.orderings)
         base = -1
-        for place in positions:
-            ranks = [int(ordering.rank[place]) for ordering in self.orderings]
-            for at, rank in enumerate(ranks):
-                self.in_order[at][place] = 0 <= rank >= current[at]
-            if candidates[place] and any(self.in_order[at][place] for at in self._removers):
-                base, current = place, ranks
+        for position in positions:
+            ranks = [int(ordering.rank[position]) for ordering in self.orderings]
+            for group, rank in enumerate(ranks):
+                self.in_order[group][position] = 0 <= rank >= current[group]
+            if candidates[position] and any(self.in_order[group][position] for group in self._removers):
+                base, current = position, ranks
             else:
-                current = [max(one, other) for one, other in zip(current, ranks, strict=True)]
+                current = [max(seen_rank, rank_here) for seen_rank, rank_here in zip(current, ranks, strict=True)]
         return base

@@ -47,21 +47,21 @@ def row_diff(before: Any, after: Any, key: SortKey, *, compared: Sequence[str] |
     if not rows.num_rows:
         return rows
     side = np.repeat([0, 1], [before.num_rows, after.num_rows])
-    done = sort_rows(key.key_words(rows), [WordColumn.of(pa.array(side))], length=rows.num_rows, runs=True)
-    sizes = np.diff(np.append(done.starts, rows.num_rows))
-    kinds = np.where(side[done.order] == 0, DELETE, INSERT).astype(np.int8)
-    first = done.starts[sizes == 2]
+    sorted_rows = sort_rows(key.key_words(rows), [WordColumn.of(pa.array(side))], length=rows.num_rows, runs=True)
+    sizes = np.diff(np.append(sorted_rows.starts, rows.num_rows))
+    kinds = np.where(side[sorted_rows.order] == 0, DELETE, INSERT).astype(np.int8)
+    first = sorted_rows.starts[sizes == 2]
     kinds[first], kinds[first + 1] = UPDATE_BEFORE, UPDATE_AFTER
-    kept = np.ones(rows.num_rows, np.bool_)
+    mask = np.ones(rows.num_rows, np.bool_)
     if compared is not None and len(first):
-        same = first[_equal(rows, done.order, first, compared)]
-        kept[same] = kept[same + 1] = False
-    found = rows.take(pa.array(done.order[kept]))
-    return found.set_column(found.schema.get_field_index(VALUE_KIND), VALUE_KIND, pa.array(kinds[kept]))
+        same = first[_equal(rows, sorted_rows.order, first, compared)]
+        mask[same] = mask[same + 1] = False
+    changes = rows.take(pa.array(sorted_rows.order[mask]))
+    return changes.set_column(changes.schema.get_field_index(VALUE_KIND), VALUE_KIND, pa.array(kinds[mask]))
 
 
 def _equal(rows: Any, order: Int64s, first: Int64s, compared: Sequence[str]) -> Mask:
-    old, new = (rows.select(compared).take(pa.array(order[at])).combine_chunks() for at in (first, first + 1))
+    old, new = (rows.select(compared).take(pa.array(order[positions])).combine_chunks() for positions in (first, first + 1))
     return equal_rows(old, new, compared)
 
 
@@ -86,13 +86,13 @@ def equal_rows(left: Any, right: Any, names: Sequence[str]) -> Mask:
 def equal_values(left: Any, right: Any) -> Mask:
     """Return which values of two arrays are equal."""
     known_left, known_right = (array.is_valid().to_numpy(zero_copy_only=False) for array in (left, right))
-    both = known_left & known_right
+    both_valid = known_left & known_right
     same: Mask = known_left == known_right
-    if not both.any():
+    if not both_valid.any():
         return same
-    if not both.all():
-        chosen = pa.array(both)
-        same[both] = _equal_known(left.filter(chosen), right.filter(chosen))
+    if not both_valid.all():
+        valid_mask = pa.array(both_valid)
+        same[both_valid] = _equal_known(left.filter(valid_mask), right.filter(valid_mask))
         return same
     return _equal_known(left, right)
 
@@ -102,15 +102,15 @@ def _equal_known(left: Any, right: Any) -> Mask:
     kind = left.type
     if pa.types.is_struct(kind):
         same = np.ones(len(left), np.bool_)
-        for one, other in zip(left.flatten(), right.flatten(), strict=True):
-            same &= equal_values(one, other)
+        for left_part, right_part in zip(left.flatten(), right.flatten(), strict=True):
+            same &= equal_values(left_part, right_part)
         return same
     if pa.types.is_map(kind) or pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
         return _equal_lists(left, right)
-    found: Mask = pc.equal(left, right).to_numpy(zero_copy_only=False)
+    mask: Mask = pc.equal(left, right).to_numpy(zero_copy_only=False)
     if pa.types.is_floating(kind):
-        found = found | (pc.is_nan(left).to_numpy(zero_copy_only=False) & pc.is_nan(right).to_numpy(zero_copy_only=False))
-    return found
+        mask = mask | (pc.is_nan(left).to_numpy(zero_copy_only=False) & pc.is_nan(right).to_numpy(zero_copy_only=False))
+    return mask
 
 
 def _equal_lists(left: Any, right: Any) -> Mask:
@@ -121,15 +121,15 @@ def _equal_lists(left: Any, right: Any) -> Mask:
     lengths = _lengths(left)
     same: Mask = lengths == _lengths(right)
     if not same.all():
-        chosen = pa.array(same)
-        left, right, lengths = left.filter(chosen), right.filter(chosen), lengths[same]
+        same_length = pa.array(same)
+        left, right, lengths = left.filter(same_length), right.filter(same_length), lengths[same]
     if pa.types.is_map(left.type):
         parts = zip(_map_parts(left, lengths), _map_parts(right, lengths), strict=True)
     else:
         parts = zip([left.flatten()], [right.flatten()], strict=True)
     differing = np.zeros(int(lengths.sum()), np.bool_)
-    for one, other in parts:
-        differing |= ~equal_values(one, other)
+    for left_part, right_part in parts:
+        differing |= ~equal_values(left_part, right_part)
     before = np.concatenate([[0], np.cumsum(differing)])
     ends = np.cumsum(lengths)
     same[same] = before[ends] == before[ends - lengths]
@@ -140,8 +140,8 @@ def _lengths(lists: Any) -> Int64s:
     if pa.types.is_map(lists.type):
         offsets: Int64s = lists.offsets.to_numpy(zero_copy_only=False).astype(np.int64)
         return np.diff(offsets)
-    found: Int64s = pc.list_value_length(lists).to_numpy(zero_copy_only=False).astype(np.int64)
-    return found
+    lengths: Int64s = pc.list_value_length(lists).to_numpy(zero_copy_only=False).astype(np.int64)
+    return lengths
 
 
 def _map_parts(maps: Any, lengths: Int64s) -> tuple[Any, Any]:

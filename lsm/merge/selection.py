@@ -32,7 +32,7 @@ class VersionChooser(Protocol):
     def newest_wins(self) -> bool:
         """Whether a version survives only if no newer one exists."""
 
-    def winners(self, kinds: Any, done: Sorted) -> Int64s:
+    def winners(self, kinds: Any, sorted_rows: Sorted) -> Int64s:
         """Return the positions of the surviving rows."""
 
 
@@ -58,16 +58,16 @@ def selection_vectors(runs: Sequence[Iterator[Any]], key: SortKey, fold: Version
     names = list(dict.fromkeys([*key.columns, *key.sequence_fields, SEQUENCE_NUMBER, VALUE_KIND]))
     for tables, single in align_versions(runs, key):
         if single == len(tables) == 1:
-            chosen = [~retracts(tables[0].column(VALUE_KIND))]
+            masks = [~retracts(tables[0].column(VALUE_KIND))]
         else:
-            chosen = _choose(tables, names, key, fold, first_is_run=single > 0)
-        largest = max(range(len(tables)), key=lambda at: int(tables[at].num_rows))
-        rows, mask = tables.pop(largest), chosen.pop(largest)
+            masks = _choose(tables, names, key, fold, first_is_run=single > 0)
+        largest = max(range(len(tables)), key=lambda index: int(tables[index].num_rows))
+        rows, mask = tables.pop(largest), masks.pop(largest)
         if mask.any():
             yield _filter(rows, mask)
-        if any(mask.any() for mask in chosen):  # small tables: one combined copy is faster
+        if any(mask.any() for mask in masks):  # small tables: one combined copy is faster
             rows = tables[0] if len(tables) == 1 else pa.concat_tables([plain_texts(table) for table in tables]).combine_chunks()
-            yield _filter(rows, np.concatenate(chosen))
+            yield _filter(rows, np.concatenate(masks))
 
 
 def _choose(tables: Sequence[Any], names: Sequence[str], key: SortKey, fold: VersionChooser, *, first_is_run: bool) -> list[Mask]:
@@ -96,11 +96,11 @@ def _is_base(tables: Sequence[Any]) -> bool:
 
     All its rows must be older than the rows of the other tables.
     """
-    first, *others = tables
-    if first.num_rows < max(table.num_rows for table in others):
+    first, *newer_tables = tables
+    if first.num_rows < max(table.num_rows for table in newer_tables):
         return False
     newest = pc.max(first.column(SEQUENCE_NUMBER)).as_py()
-    return all(newest < pc.min(table.column(SEQUENCE_NUMBER)).as_py() for table in others)
+    return all(newest < pc.min(table.column(SEQUENCE_NUMBER)).as_py() for table in newer_tables)
 
 
 def _not_overwritten(base: Any, codes: Sequence[UInt64s]) -> Mask:
@@ -109,10 +109,10 @@ def _not_overwritten(base: Any, codes: Sequence[UInt64s]) -> Mask:
     Retracts are excluded. ``codes`` are the ascending keys of all tables, base first.
     """
     mask = ~retracts(base.column(VALUE_KIND))
-    own = codes[0]
+    base_codes = codes[0]
     for code in codes[1:]:
-        at = np.minimum(np.searchsorted(own, code), len(own) - 1)
-        mask[at[own[at] == code]] = False
+        positions = np.minimum(np.searchsorted(base_codes, code), len(base_codes) - 1)
+        mask[positions[base_codes[positions] == code]] = False
     return mask
 
 
@@ -132,7 +132,7 @@ def pack_keys(tables: Sequence[Sequence[Any]]) -> list[UInt64s] | None:
     """
     if any(is_variable(array.type) or array.null_count or not len(array) for arrays in tables for array in arrays):
         return None
-    found = [np.zeros(len(arrays[0]), np.uint64) for arrays in tables]
+    packed = [np.zeros(len(arrays[0]), np.uint64) for arrays in tables]
     bits = 0
     for columns in zip(*tables, strict=True):
         for words in zip(*map(fixed_words, columns), strict=True):
@@ -141,9 +141,9 @@ def pack_keys(tables: Sequence[Sequence[Any]]) -> list[UInt64s] | None:
             bits += width
             if bits > _BITS:
                 return None
-            for code, word in zip(found, words, strict=True):
+            for code, word in zip(packed, words, strict=True):
                 _append(code, word, low, width)
-    return found
+    return packed
 
 
 def _append(code: UInt64s, word: UInt64s, low: int, width: int) -> None:

@@ -65,16 +65,16 @@ class Versions:
 
     def first_where(self, mask: Mask) -> Int64s:
         """Return the first place in ``mask`` per key, or -1."""
-        found = np.minimum.reduceat(np.where(mask, self.positions, self.count), self.starts)
-        return np.where(found == self.count, -1, found)
+        first_positions = np.minimum.reduceat(np.where(mask, self.positions, self.count), self.starts)
+        return np.where(first_positions == self.count, -1, first_positions)
 
     def valid(self, column: Any) -> Mask:
         """Return where the column is not null."""
         array = one_array(column)
         if not array.null_count:
             return np.ones(self.count, np.bool_)
-        known: Mask = array.is_valid().to_numpy(zero_copy_only=False)[self.rows]
-        return known
+        is_valid: Mask = array.is_valid().to_numpy(zero_copy_only=False)[self.rows]
+        return is_valid
 
     def rows_at(self, positions: Int64s) -> Int64s:
         """Return the rows at ``positions``; -1 stays -1."""
@@ -106,18 +106,18 @@ class VersionHistory:
     @cached_property
     def sets(self) -> Mask:
         """Versions that provide a value: adds and seeds."""
-        found = self.newer
+        mask = self.newer
         for more in (self.older, self.seed):
-            found = found if more is None else found | more
-        return found
+            mask = mask if more is None else mask | more
+        return mask
 
     @cached_property
     def in_order(self) -> Mask:
         """Versions with any mark except ``older``."""
-        found = self.newer
+        mask = self.newer
         for more in (self.retract, self.seed):
-            found = found if more is None else found | more
-        return found
+            mask = mask if more is None else mask | more
+        return mask
 
     def without_retracts(self) -> VersionHistory:
         """Return the history without retracts."""
@@ -137,15 +137,15 @@ class GroupFold:
     is_single: Mask
 
     @classmethod
-    def of(cls, rows: Any, done: Sorted) -> GroupFold:
+    def of(cls, rows: Any, sorted_rows: Sorted) -> GroupFold:
         """Separate keys with one version from keys with several."""
-        sizes = np.diff(np.append(done.starts, len(done.order)))
+        sizes = np.diff(np.append(sorted_rows.starts, len(sorted_rows.order)))
         is_single = sizes == 1
         if not is_single.any():
-            return cls(rows, done, Versions(done.order, done.starts), is_single)
+            return cls(rows, sorted_rows, Versions(sorted_rows.order, sorted_rows.starts), is_single)
         several = sizes[~is_single]
         starts = np.cumsum(several) - several
-        return cls(rows, done, Versions(done.order[np.repeat(~is_single, sizes)], starts), is_single)
+        return cls(rows, sorted_rows, Versions(sorted_rows.order[np.repeat(~is_single, sizes)], starts), is_single)
 
     def table(self, columns: Sequence[Any]) -> Any:
         """Build the folded table from its columns."""
@@ -161,11 +161,11 @@ class GroupFold:
 
         ``rows`` has one row per key with several versions, -1 for null.
         """
-        chosen = np.empty(len(self.is_single), np.int64)
-        chosen[self.is_single] = self._single_rows
-        chosen[~self.is_single] = rows
-        missing = chosen < 0
-        return one_array(self.rows.column(name)).take(pa.array(chosen, mask=missing if missing.any() else None))
+        result_rows = np.empty(len(self.is_single), np.int64)
+        result_rows[self.is_single] = self._single_rows
+        result_rows[~self.is_single] = rows
+        missing = result_rows < 0
+        return one_array(self.rows.column(name)).take(pa.array(result_rows, mask=missing if missing.any() else None))
 
     def with_values(self, name: str, values: Any) -> Any:
         """Return the folded column with new ``values``.
@@ -177,10 +177,10 @@ class GroupFold:
         singles = self._single_rows
         if not len(singles):
             return values
-        place = np.empty(len(self.is_single), np.int64)
-        place[self.is_single] = np.arange(len(singles))
-        place[~self.is_single] = np.arange(len(values)) + len(singles)
-        return pa.concat_arrays([column.take(pa.array(singles)), values]).take(pa.array(place))
+        value_index = np.empty(len(self.is_single), np.int64)
+        value_index[self.is_single] = np.arange(len(singles))
+        value_index[~self.is_single] = np.arange(len(values)) + len(singles)
+        return pa.concat_arrays([column.take(pa.array(singles)), values]).take(pa.array(value_index))
 
 
 @dataclass
@@ -201,21 +201,21 @@ class Best:
         >>> Best(versions).of(pa.array(["b", "ba", "a", None]), np.array([True, True, True, False])).tolist()
         [1, -1]
         """
-        found = np.full(len(self.versions.starts), -1)
+        best_positions = np.full(len(self.versions.starts), -1)
         positions = np.flatnonzero(candidates)
         for word in WordColumn.of(column).words:
             keys = self.versions.keys[positions]
             starts = np.flatnonzero(np.append(True, keys[1:] != keys[:-1])) if len(keys) else keys
             sizes = np.diff(np.append(starts, len(positions)))
             alone = sizes == 1
-            found[keys[starts[alone]]] = positions[starts[alone]]
+            best_positions[keys[starts[alone]]] = positions[starts[alone]]
             if alone.all():
-                return found
+                return best_positions
             several = np.repeat(~alone, sizes)
             positions, sizes = positions[several], sizes[~alone]
             starts = np.cumsum(sizes) - sizes
             values = word(self.versions.rows[positions])
             best = (np.maximum if self.greatest else np.minimum).reduceat(values, starts)
             positions = positions[values == np.repeat(best, sizes)]
-        found[self.versions.keys[positions]] = positions
-        return found
+        best_positions[self.versions.keys[positions]] = positions
+        return best_positions

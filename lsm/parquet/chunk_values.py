@@ -108,8 +108,12 @@ def _has_readable_dictionary(meta: Struct) -> bool:
     codec, stats = value(meta, ColumnMetaData.CODEC), list_of(meta, ColumnMetaData.ENCODING_STATS)
     if codec != CompressionCodec.UNCOMPRESSED and codec not in _CODECS:
         return False
-    used = [one for one in stats if value(one, PageEncodingStats.PAGE_TYPE) in _DATA_PAGES and value(one, PageEncodingStats.COUNT)]
-    return bool(used) and all(value(one, PageEncodingStats.ENCODING) in Encoding.OF_DICTIONARY for one in used)
+    used = [
+        encoding_stats
+        for encoding_stats in stats
+        if value(encoding_stats, PageEncodingStats.PAGE_TYPE) in _DATA_PAGES and value(encoding_stats, PageEncodingStats.COUNT)
+    ]
+    return bool(used) and all(value(encoding_stats, PageEncodingStats.ENCODING) in Encoding.OF_DICTIONARY for encoding_stats in used)
 
 
 def encodings(values: tuple[Plain, ...], physical_type: int, length: int) -> _Encoded | None:
@@ -123,34 +127,34 @@ def encodings(values: tuple[Plain, ...], physical_type: int, length: int) -> _En
     """
 
     def encode(literals: tuple[Plain, ...]) -> _Encoded | None:
-        found: list[bytes] = []
+        encoded_values: list[bytes] = []
         for literal in literals:
             # The two zeros are equal.
-            for one in (0.0, -0.0) if literal == 0 and physical_type in _FLOATS else (literal,):
-                encoded = encode_plain(one, physical_type, length)
+            for number in (0.0, -0.0) if literal == 0 and physical_type in _FLOATS else (literal,):
+                encoded = encode_plain(number, physical_type, length)
                 if encoded is None:
                     return None
-                found.append(encoded)
-        return tuple(found)
+                encoded_values.append(encoded)
+        return tuple(encoded_values)
 
     return derive(values, ("parquet", physical_type, length), encode)
 
 
-def bloom_has_one(read: ReadRange, place: tuple[int, int], end: int, encoded: _Encoded, whole: int) -> bool:
+def bloom_has_one(read: ReadRange, filter_range: tuple[int, int], end: int, encoded: _Encoded, max_read_bytes: int) -> bool:
     """Return whether a Bloom filter may have one of some values.
 
     Args:
         read: Reads a range of the file.
-        place: Offset and length of the filter. A length of 0 is unknown.
+        filter_range: Offset and length of the filter. A length of 0 is unknown.
         end: One past the greatest possible offset of the filter.
         encoded: Values in plain encoding.
-        whole: Bytes up to which a filter is read at once.
+        max_read_bytes: Bytes up to which a filter is read at once.
 
     Raises:
         ValueError: The filter is damaged. Other errors of damaged bytes are possible.
     """
-    offset, length = place
-    head = read(offset, min(length if 0 < length <= whole else _HEADER, end - offset))
+    offset, length = filter_range
+    head = read(offset, min(length if 0 < length <= max_read_bytes else _HEADER, end - offset))
     fields, size = decode_struct(head)
     count = value(fields, BloomFilterHeader.NUM_BYTES)
     for number in (BloomFilterHeader.ALGORITHM, BloomFilterHeader.HASH, BloomFilterHeader.COMPRESSION):
@@ -158,12 +162,12 @@ def bloom_has_one(read: ReadRange, place: tuple[int, int], end: int, encoded: _E
             raise ValueError("a Bloom filter has an unknown algorithm, hash function or compression")
     if count <= 0 or count % _BLOCK or count > end - offset - size or (length and count + size != length):
         raise ValueError(f"a Bloom filter of {count} bytes does not fit its place")
-    hashes = np.array([xxhash.xxh64_intdigest(one) for one in encoded], np.uint64)
+    hashes = np.array([xxhash.xxh64_intdigest(encoded_value) for encoded_value in encoded], np.uint64)
     blocks = ((hashes >> np.uint64(32)) * np.uint64(count // _BLOCK) >> np.uint64(32)).tolist()
     masks = np.uint32(1) << (hashes.astype(np.uint32)[:, None] * _SALTS >> np.uint32(27))
     for block, mask in zip(blocks, masks, strict=True):
-        at = size + block * _BLOCK
-        words = head[at : at + _BLOCK] if at + _BLOCK <= len(head) else read(offset + at, _BLOCK)
+        block_offset = size + block * _BLOCK
+        words = head[block_offset : block_offset + _BLOCK] if block_offset + _BLOCK <= len(head) else read(offset + block_offset, _BLOCK)
         if ((np.frombuffer(words, "<u4") & mask) == mask).all():
             return True
     return False
@@ -197,7 +201,7 @@ def dictionary_has_one(page: bytes, chunk: ChunkValues, length: int, encoded: _E
     width = byte_width(chunk.physical_type) or length
     if not width:
         # A match inside of another value only means that the value may exist.
-        return any(data.find(struct.pack("<I", len(one)) + one) >= 0 for one in encoded)
+        return any(data.find(struct.pack("<I", len(encoded_value)) + encoded_value) >= 0 for encoded_value in encoded)
     if len(data) != count * width:
         raise ValueError(f"a dictionary page has {len(data)} bytes for {count} values")
     form = f"<i{width}" if width in {4, 8} else f"V{width}"

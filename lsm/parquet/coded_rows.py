@@ -64,16 +64,16 @@ def take_rows(leaves: Sequence[ColumnPages], rows: Int64s) -> list[Any]:
         ValueError, LookupError: Pages hold other rows than their index says. The decoder's errors are possible too.
     """
     pages_of = TouchedPages(rows)
-    found: list[Any] = [None] * len(leaves)
+    arrays: list[Any] = [None] * len(leaves)
     if len(rows) <= thresholds.coded_rows:
         for number, leaf in enumerate(leaves):
             if leaf.has_dictionary:
                 with suppress(ValueError, LookupError, TypeError, AttributeError, pa.ArrowException, OSError):  # the decoder reports damage
-                    found[number] = _take_coded(leaf, pages_of.rows(leaf.starts))
-    others = [number for number, array in enumerate(found) if array is None]
-    for number, array in zip(others, take_leaves([leaves[number] for number in others], rows, pages_of), strict=True):
-        found[number] = array
-    return found
+                    arrays[number] = _take_coded(leaf, pages_of.rows(leaf.starts))
+    missing = [number for number, array in enumerate(arrays) if array is None]
+    for number, array in zip(missing, take_leaves([leaves[number] for number in missing], rows, pages_of), strict=True):
+        arrays[number] = array
+    return arrays
 
 
 def _take_coded(leaf: ColumnPages, touched: Sequence[RowsOfPage]) -> Any | None:
@@ -82,26 +82,26 @@ def _take_coded(leaf: ColumnPages, touched: Sequence[RowsOfPage]) -> Any | None:
     None: the pages have another layout or are large, or the dictionary is not cached yet.
     """
     depth = _levels_of(leaf)
-    if depth is None or max([one.num_rows for one in touched]) > thresholds.coded_page_rows:
+    if depth is None or max([page_rows.num_rows for page_rows in touched]) > thresholds.coded_page_rows:
         return None
-    parts, place = leaf.indexes.parts, ("dictionary", leaf.group, leaf.leaf)
+    parts, cache_key = leaf.indexes.parts, ("dictionary", leaf.group, leaf.leaf)
     if parts is None:
         return None
-    dictionary = parts.get(place)
+    dictionary = parts.get(cache_key)
     if dictionary is None:
         # A dictionary that is used once costs more alone than together with its page.
-        parts.put(place, _USED_ONCE, _MARK_BYTES, lesser=True)
+        parts.put(cache_key, _USED_ONCE, _MARK_BYTES, lesser=True)
         return None
-    found = _Found([], [], [])
-    for one in touched:
-        page = _Page.read(leaf, one.page)
+    coded = _Found([], [], [])
+    for page_rows in touched:
+        page = _Page.read(leaf, page_rows.page)
         if page is None:
             return None
-        (_read_lists if depth.repeats else _read_values)(page, depth, one, found)
+        (_read_lists if depth.repeats else _read_values)(page, depth, page_rows, coded)
     if dictionary is _USED_ONCE:
         dictionary = _decode_dictionary(leaf)
-        parts.put(place, dictionary, dictionary.nbytes, lesser=True)
-    return found.array(dictionary, is_nested=depth.repeats)
+        parts.put(cache_key, dictionary, dictionary.nbytes, lesser=True)
+    return coded.array(dictionary, is_nested=depth.repeats)
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,17 +160,17 @@ class _Page:
         offset, size, _ = leaf.locations[page].tolist()
         raw = leaf.indexes.read_range(offset, size)
         header, length = decode_struct(raw[:LONGEST])
-        own = value_or(header, PageHeader.DATA_PAGE_HEADER, None)
+        page_header = value_or(header, PageHeader.DATA_PAGE_HEADER, None)
         if (
-            own is None
+            page_header is None
             or value(header, PageHeader.TYPE) != PageType.DATA_PAGE
-            or value(own, DataPageHeader.ENCODING) not in Encoding.OF_DICTIONARY
+            or value(page_header, DataPageHeader.ENCODING) not in Encoding.OF_DICTIONARY
         ):
             return None
         encodings = DataPageHeader.DEFINITION_LEVEL_ENCODING, DataPageHeader.REPETITION_LEVEL_ENCODING
-        if any(value(own, number) != Encoding.RLE for number in encodings):
+        if any(value(page_header, number) != Encoding.RLE for number in encodings):
             return None
-        return cls(_body(leaf, raw, header, length), value(own, DataPageHeader.NUM_VALUES))
+        return cls(_body(leaf, raw, header, length), value(page_header, DataPageHeader.NUM_VALUES))
 
 
 def _body(leaf: ColumnPages, raw: bytes, header: Struct, length: int) -> bytes:
@@ -188,101 +188,101 @@ def _body(leaf: ColumnPages, raw: bytes, header: Struct, length: int) -> bytes:
     return data
 
 
-def _read_values(page: _Page, depth: _Levels, wanted: RowsOfPage, found: _Found) -> None:
+def _read_values(page: _Page, depth: _Levels, page_rows: RowsOfPage, coded: _Found) -> None:
     """Add the codes of some rows of a flat leaf's page."""
-    rows, count = wanted.rows, wanted.num_rows
+    rows, count = page_rows.rows, page_rows.num_rows
     if page.count != count:
         raise ValueError(f"a page has {page.count} rows, but its index says {count}")
-    at = 0
+    position = 0
     ranks: list[Code] = list(rows)
     if depth.most:
-        at, end = _section(page.data, 0)
-        _, stop, place, level = next(_runs(page.data, at, end, 1, count))
-        if place < 0 and stop >= count:  # the usual case: all or no values are null
+        position, end = _section(page.data, 0)
+        _, stop, packed_at, level = next(_runs(page.data, position, end, 1, count))
+        if packed_at < 0 and stop >= count:  # the usual case: all or no values are null
             ranks = list(rows) if level else [None] * len(rows)
         else:
-            defined = levels(page.data, at, end, 1, rows[-1] + 1) != 0
+            defined = levels(page.data, position, end, 1, rows[-1] + 1) != 0
             before = np.cumsum(defined) - 1
-            ranks = [rank if known else None for rank, known in zip(before[rows].tolist(), defined[rows].tolist(), strict=True)]
-        at = end
-    _add_codes(page, at, ranks, found)
+            ranks = [rank if is_defined else None for rank, is_defined in zip(before[rows].tolist(), defined[rows].tolist(), strict=True)]
+        position = end
+    _add_codes(page, position, ranks, coded)
 
 
-def _read_lists(page: _Page, depth: _Levels, wanted: RowsOfPage, found: _Found) -> None:
+def _read_lists(page: _Page, depth: _Levels, page_rows: RowsOfPage, coded: _Found) -> None:
     """Add the codes of some rows of a repeated leaf's page."""
-    rows, count = wanted.rows, wanted.num_rows
-    at, end = _section(page.data, 0)
+    rows, count = page_rows.rows, page_rows.num_rows
+    start_of_levels, end = _section(page.data, 0)
     # Levels behind the last wanted row are not needed. Where it ends is an estimate.
     needed = min(page.count, _MORE_LEVELS + int((rows[-1] + 2) * _MORE * page.count / count))
-    starts = np.flatnonzero(levels(page.data, at, end, 1, needed) == 0)
+    starts = np.flatnonzero(levels(page.data, start_of_levels, end, 1, needed) == 0)
     if len(starts) <= rows[-1] + 1 and needed < page.count:
         needed = page.count
-        starts = np.flatnonzero(levels(page.data, at, end, 1, needed) == 0)
+        starts = np.flatnonzero(levels(page.data, start_of_levels, end, 1, needed) == 0)
     if len(starts) <= rows[-1] or starts[0] != 0 or (needed == page.count and len(starts) != count):
         raise ValueError(f"a page has {len(starts)} rows, but its index says {count}")
-    at, end = _section(page.data, end)
-    definition = levels(page.data, at, end, depth.most.bit_length(), needed)
+    start_of_levels, end = _section(page.data, end)
+    definition = levels(page.data, start_of_levels, end, depth.most.bit_length(), needed)
     defined = definition == depth.most
     before = np.cumsum(defined) - 1
     ranks: list[Code] = []
     for row in rows:
         start, stop = int(starts[row]), page.count if row + 1 == len(starts) else int(starts[row + 1])
         is_empty = definition[start] < depth.of_element
-        found.lengths.append(0 if is_empty else stop - start)
-        found.nulls.append(bool(definition[start] < depth.of_element - 1))
+        coded.lengths.append(0 if is_empty else stop - start)
+        coded.nulls.append(bool(definition[start] < depth.of_element - 1))
         if not is_empty:
-            ranks += [int(before[one]) if defined[one] else None for one in range(start, stop)]
-    _add_codes(page, end, ranks, found)
+            ranks += [int(before[element]) if defined[element] else None for element in range(start, stop)]
+    _add_codes(page, end, ranks, coded)
 
 
-def _section(data: bytes, at: int) -> tuple[int, int]:
+def _section(data: bytes, offset: int) -> tuple[int, int]:
     """Return start and end of levels that begin with their length."""
-    start = at + _LENGTH_BYTES
-    end = start + int.from_bytes(data[at:start], "little")
+    start = offset + _LENGTH_BYTES
+    end = start + int.from_bytes(data[offset:start], "little")
     if end > len(data):
         raise ValueError("the levels of a page exceed it")
     return start, end
 
 
-def _add_codes(page: _Page, at: int, ranks: Sequence[Code], found: _Found) -> None:
+def _add_codes(page: _Page, offset: int, ranks: Sequence[Code], coded: _Found) -> None:
     """Add the dictionary codes of the values with these ascending ranks. None: null."""
-    wanted = [rank for rank in ranks if rank is not None]
-    codes = iter(codes_at(page.data, at + 1, len(page.data), page.data[at], wanted) if wanted else ())
-    found.codes.extend(None if rank is None else next(codes) for rank in ranks)
+    value_ranks = [rank for rank in ranks if rank is not None]
+    codes = iter(codes_at(page.data, offset + 1, len(page.data), page.data[offset], value_ranks) if value_ranks else ())
+    coded.codes.extend(None if rank is None else next(codes) for rank in ranks)
 
 
-def _runs(data: bytes, at: int, end: int, width: int, count: int) -> Iterator[_Run]:
+def _runs(data: bytes, offset: int, end: int, width: int, count: int) -> Iterator[_Run]:
     """Yield the runs of ``count`` values of ``width`` bits.
 
     Raises ``ValueError`` if they end early.
     """
     first, size = 0, (width + 7) // 8
     while first < count:
-        if at >= end:
+        if offset >= end:
             raise ValueError(_ENDS_EARLY)
-        header = data[at]
-        at += 1
+        header = data[offset]
+        offset += 1
         if header > 0x7F:
-            header, at = varint(data, at - 1)
-        half, place = header >> 1, at
+            header, offset = varint(data, offset - 1)
+        half, packed_offset = header >> 1, offset
         if header & 1:
-            stop, at = first + half * 8, at + half * width
+            stop, offset = first + half * 8, offset + half * width
         else:
-            stop, at = first + half, at + size
-        if at > end:
+            stop, offset = first + half, offset + size
+        if offset > end:
             raise ValueError(_ENDS_EARLY)
         yield (
-            (first, stop, place, 0)
+            (first, stop, packed_offset, 0)
             if header & 1
-            else (first, stop, -1, data[place] if size == 1 else int.from_bytes(data[place:at], "little"))
+            else (first, stop, -1, data[packed_offset] if size == 1 else int.from_bytes(data[packed_offset:offset], "little"))
         )
         first = stop
 
 
-def codes_at(data: bytes, at: int, end: int, width: int, ranks: Sequence[int]) -> list[int]:
+def codes_at(data: bytes, offset: int, end: int, width: int, ranks: Sequence[int]) -> list[int]:
     """Return the values of ``width`` bits at ascending positions.
 
-    ``data`` has runs from ``at`` to ``end``.
+    ``data`` has runs from ``offset`` to ``end``.
 
     Raises:
         ValueError: The runs are too short.
@@ -290,23 +290,23 @@ def codes_at(data: bytes, at: int, end: int, width: int, ranks: Sequence[int]) -
     >>> codes_at(bytes([6 << 1, 5, 3, 0b10_001_000, 0b1_100_011_0, 0b111_110_10]), 0, 6, 3, [0, 5, 6, 7, 10, 13])
     [5, 5, 0, 1, 4, 7]
     """
-    found: list[int] = []
+    codes: list[int] = []
     mask, rank = (1 << width) - 1, ranks[0]
-    for first, stop, place, same in _runs(data, at, end, width, ranks[-1] + 1):
+    for first, stop, packed_offset, same in _runs(data, offset, end, width, ranks[-1] + 1):
         while rank < stop:
-            if place < 0:
-                found.append(same)
+            if packed_offset < 0:
+                codes.append(same)
             else:
                 bit = (rank - first) * width
-                start, rest = place + bit // 8, bit % 8
-                found.append(int.from_bytes(data[start : start + (rest + width + 7) // 8], "little") >> rest & mask)
-            if len(found) == len(ranks):
-                return found
-            rank = ranks[len(found)]
+                start, rest = packed_offset + bit // 8, bit % 8
+                codes.append(int.from_bytes(data[start : start + (rest + width + 7) // 8], "little") >> rest & mask)
+            if len(codes) == len(ranks):
+                return codes
+            rank = ranks[len(codes)]
     raise ValueError(_ENDS_EARLY)
 
 
-def levels(data: bytes, at: int, end: int, width: int, count: int) -> UInt8s:
+def levels(data: bytes, offset: int, end: int, width: int, count: int) -> UInt8s:
     """Return the first ``count`` values of at most 8 bits.
 
     Arguments and errors are as for ``codes_at``.
@@ -317,28 +317,28 @@ def levels(data: bytes, at: int, end: int, width: int, count: int) -> UInt8s:
     lengths: list[int] = []
     values: list[int] = []
     packed: list[bytes] = []
-    found = 0
+    level_count = 0
     # Not by ``_runs``: a generator takes 1.5 times as long for pages of many runs.
-    while found < count:
-        if at >= end:
+    while level_count < count:
+        if offset >= end:
             raise ValueError(_ENDS_EARLY)
-        header = data[at]
-        at += 1
+        header = data[offset]
+        offset += 1
         if header > 0x7F:
-            header, at = varint(data, at - 1)
-        half, start = header >> 1, at
-        at += half * width if header & 1 else 1
-        if at > end:
+            header, offset = varint(data, offset - 1)
+        half, start = header >> 1, offset
+        offset += half * width if header & 1 else 1
+        if offset > end:
             raise ValueError(_ENDS_EARLY)
         if header & 1:
-            packed.append(data[start:at])
+            packed.append(data[start:offset])
             values.append(_PACKED)
             lengths.append(half * 8)
         else:
             values.append(data[start])
             lengths.append(half)
-        found += lengths[-1]
-    lengths[-1] -= found - count
+        level_count += lengths[-1]
+    lengths[-1] -= level_count - count
     bits = np.unpackbits(np.frombuffer(b"".join(packed), np.uint8), bitorder="little")
     unpacked: UInt8s = bits if width == 1 else bits.reshape(-1, width) @ (1 << np.arange(width, dtype=np.uint8))
     if len(packed) == len(values):
@@ -359,17 +359,20 @@ def _decode_dictionary(leaf: ColumnPages) -> Any:
     if not is_plain or value(header, PageHeader.TYPE) != PageType.DICTIONARY_PAGE:
         raise ValueError("a page is not a dictionary of plain values, as its column chunk says")
     count = value(page_header, DictionaryPageHeader.NUM_VALUES)
-    own = {
+    data_header = {
         DataPageHeader.NUM_VALUES: (I32, count),
         DataPageHeader.ENCODING: (I32, Encoding.PLAIN),
         DataPageHeader.DEFINITION_LEVEL_ENCODING: (I32, Encoding.RLE),
         DataPageHeader.REPETITION_LEVEL_ENCODING: (I32, Encoding.RLE),
     }
-    kept = (PageHeader.UNCOMPRESSED_PAGE_SIZE, PageHeader.COMPRESSED_PAGE_SIZE, PageHeader.CRC)
-    changed = {number: header[number] for number in kept if number in header}
-    page = encode_struct({PageHeader.TYPE: (I32, PageType.DATA_PAGE), **changed, PageHeader.DATA_PAGE_HEADER: (STRUCT, own)}) + raw[length:]
+    copied_fields = (PageHeader.UNCOMPRESSED_PAGE_SIZE, PageHeader.COMPRESSED_PAGE_SIZE, PageHeader.CRC)
+    changed = {number: header[number] for number in copied_fields if number in header}
+    page = (
+        encode_struct({PageHeader.TYPE: (I32, PageType.DATA_PAGE), **changed, PageHeader.DATA_PAGE_HEADER: (STRUCT, data_header)})
+        + raw[length:]
+    )
     element = {**leaf.elements[-1], SchemaElement.REPETITION_TYPE: (I32, FieldRepetitionType.REQUIRED)}
-    meta = {number: known for number, known in leaf.meta.items() if number <= LAST_OF_META_HEAD}
+    meta = {number: field for number, field in leaf.meta.items() if number <= LAST_OF_META_HEAD}
     meta |= {
         ColumnMetaData.ENCODINGS: (LIST, (I32, [Encoding.PLAIN])),
         ColumnMetaData.PATH_IN_SCHEMA: (LIST, (BINARY, [value(element, SchemaElement.NAME)])),

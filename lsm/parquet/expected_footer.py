@@ -124,14 +124,14 @@ class ExpectedFooter:
         Raises:
             FooterMismatch: A column is missing.
         """
-        wanted = [field for field in self.schema.fields if self._is_written(field.name) and field.name not in self.partition]
+        fields = [field for field in self.schema.fields if self._is_written(field.name) and field.name not in self.partition]
         if self.schema.kind.has_row_kinds:
             keys = key_fields(self.schema.fields, self.schema.trimmed_primary_keys)
-            wanted += (SEQUENCE_FIELD, KIND_FIELD, *(keys if any(field.name in there for field in keys) else ()))
-        for field in wanted:
+            fields += (SEQUENCE_FIELD, KIND_FIELD, *(keys if any(field.name in there for field in keys) else ()))
+        for field in fields:
             if field.name not in there:
                 raise FooterMismatch(f"has no column '{field.name}'")
-        return wanted
+        return fields
 
     def _is_written(self, name: str) -> bool:
         return self.file.write_cols is None or name in self.file.write_cols
@@ -145,25 +145,25 @@ class ExpectedFooter:
         if not self.schema.by_name.keys() >= set(names):
             return
         try:
-            known = decode_bounds(self.file.value_stats, names, self.schema.types_of(names), self.file.row_count)
+            bounds_by_column = decode_bounds(self.file.value_stats, names, self.schema.types_of(names), self.file.row_count)
         except (ValueError, IndexError):
             return  # a user of these statistics reports the error
         groups = [list_of(group, RowGroupMetaData.COLUMNS) for group in list_of(footer, FileMetaData.ROW_GROUPS)]
-        for name, bounds in known.items() if groups else ():
+        for name, bounds in bounds_by_column.items() if groups else ():
             if name in self.partition:
                 continue  # partition columns are never read from the file
-            found, field = there.get(name, ()), self.schema.field(name)
-            if len(found) == 1 and not field.type.is_nested:
-                ((position, leaf),) = found
+            leaves, field = there.get(name, ()), self.schema.field(name)
+            if len(leaves) == 1 and not field.type.is_nested:
+                ((position, leaf),) = leaves
                 _check_bounds(field, leaf, [value(chunks[position], ColumnChunk.META_DATA) for chunks in groups], bounds)
 
 
 def _is_exact(footer: Struct) -> bool:
     """Return whether the writer stores NOT NULL columns as required."""
     # That is this package's writer: Arrow without a stored Arrow schema.
-    kept = list_of(footer, FileMetaData.KEY_VALUE_METADATA) if FileMetaData.KEY_VALUE_METADATA in footer else ()
+    key_values = list_of(footer, FileMetaData.KEY_VALUE_METADATA) if FileMetaData.KEY_VALUE_METADATA in footer else ()
     writer: bytes = value_or(footer, FileMetaData.CREATED_BY, b"")
-    return writer.startswith(_ARROW) and all(value(entry, KeyValue.KEY) != _ARROW_SCHEMA for entry in kept)
+    return writer.startswith(_ARROW) and all(value(entry, KeyValue.KEY) != _ARROW_SCHEMA for entry in key_values)
 
 
 def _check_column(field: DataField, leaves: Sequence[LeafColumn], *, strict: bool) -> None:
@@ -196,17 +196,19 @@ def _unshredded(leaves: Sequence[LeafColumn], variants: Sequence[tuple[str | Non
     def part(leaf: LeafColumn) -> bytes | None:
         """Return the name of the part of a VARIANT that a leaf is in."""
         for names in variants:
-            own = leaf.path[1 : 2 + len(names)]
-            if len(own) > len(names) and all(name in {None, one.decode()} for name, one in zip(names, own[:-1], strict=True)):
-                return own[-1]
+            path_in_variant = leaf.path[1 : 2 + len(names)]
+            if len(path_in_variant) > len(names) and all(
+                name in {None, path_name.decode()} for name, path_name in zip(names, path_in_variant[:-1], strict=True)
+            ):
+                return path_in_variant[-1]
         return None
 
-    found = [leaf for leaf in leaves if part(leaf) != _TYPED]
-    for at in range(len(found) - 1):
-        first, second = found[at : at + 2]
+    plain_leaves = [leaf for leaf in leaves if part(leaf) != _TYPED]
+    for index in range(len(plain_leaves) - 1):
+        first, second = plain_leaves[index : index + 2]
         if (part(first), part(second)) == (b"metadata", b"value") and first.path[:-1] == second.path[:-1]:
-            found[at : at + 2] = second, first
-    return found
+            plain_leaves[index : index + 2] = second, first
+    return plain_leaves
 
 
 def _expected_leaves(
@@ -305,8 +307,8 @@ def _fits_timestamp(precision: int, converted: int | None, logical: Struct | Non
     return unit in {newer, older}
 
 
-def _check_bounds(field: DataField, leaf: LeafColumn, chunks: Sequence[Struct], known: ColumnBounds) -> None:
-    """Compare a column's bounds in all row groups with ``known``.
+def _check_bounds(field: DataField, leaf: LeafColumn, chunks: Sequence[Struct], bounds: ColumnBounds) -> None:
+    """Compare a column's bounds in all row groups with ``bounds``.
 
     ``chunks`` are the ``ColumnMetaData`` of all row groups. If one has no statistics, nothing is compared.
     """
@@ -317,9 +319,14 @@ def _check_bounds(field: DataField, leaf: LeafColumn, chunks: Sequence[Struct], 
             return
         chunk_statistics.append(value(meta, ColumnMetaData.STATISTICS))
         nulls.append(value_or(chunk_statistics[-1], ChunkStatistics.NULL_COUNT, None))
-    if known.null_count is not None and None not in nulls and sum(nulls) != known.null_count:
-        raise FooterMismatch(f"column '{name}' has {sum(nulls)} nulls by its footer and {known.null_count} by its metadata")
-    if known.min is None or known.max is None or type_.kind in _UNCOMPARED or value(leaf.element, SchemaElement.TYPE) == PhysicalType.INT96:
+    if bounds.null_count is not None and None not in nulls and sum(nulls) != bounds.null_count:
+        raise FooterMismatch(f"column '{name}' has {sum(nulls)} nulls by its footer and {bounds.null_count} by its metadata")
+    if (
+        bounds.min is None
+        or bounds.max is None
+        or type_.kind in _UNCOMPARED
+        or value(leaf.element, SchemaElement.TYPE) == PhysicalType.INT96
+    ):
         return
     lows, highs = [], []
     for meta, statistics, null_count in zip(chunks, chunk_statistics, nulls, strict=True):
@@ -332,38 +339,38 @@ def _check_bounds(field: DataField, leaf: LeafColumn, chunks: Sequence[Struct], 
     if not lows or None in lows or None in highs:
         return
     if type_.kind in STRINGS:
-        narrow = not _starts(min(lows), str(known.min)) or not _ends(max(highs), str(known.max))
-    elif type_.kind in FLOATS and any(one != one for one in (known.min, known.max)):  # noqa: PLR0124 -- NaN
+        narrow = not _starts(min(lows), str(bounds.min)) or not _ends(max(highs), str(bounds.max))
+    elif type_.kind in FLOATS and any(bound != bound for bound in (bounds.min, bounds.max)):  # noqa: PLR0124 -- NaN
         return
     else:
-        narrow = min(lows) > known.min or max(highs) < known.max
+        narrow = min(lows) > bounds.min or max(highs) < bounds.max
     if narrow:
         raise ValueError(
-            f"column '{name}' has {min(lows)!r} to {max(highs)!r} by its footer, but {known.min!r} to {known.max!r} by its metadata"
+            f"column '{name}' has {min(lows)!r} to {max(highs)!r} by its footer, but {bounds.min!r} to {bounds.max!r} by its metadata"
         )
 
 
-def _starts(low: str, known: str) -> bool:
-    """Return whether ``known`` is not below the minimum ``low``.
+def _starts(low: str, minimum: str) -> bool:
+    """Return whether ``minimum`` is not below the minimum ``low``.
 
-    ``known`` may be truncated.
+    ``minimum`` may be truncated.
     """
-    return low.encode() <= known.encode() or low.startswith(known)
+    return low.encode() <= minimum.encode() or low.startswith(minimum)
 
 
-def _ends(high: str, known: str) -> bool:
-    """Return whether ``known`` is not above the maximum ``high``.
+def _ends(high: str, maximum: str) -> bool:
+    """Return whether ``maximum`` is not above the maximum ``high``.
 
-    ``known`` may be truncated, with its last character incremented.
+    ``maximum`` may be truncated, with its last character incremented.
     """
-    return high.encode() >= known.encode() or high.startswith(known[:-1])
+    return high.encode() >= maximum.encode() or high.startswith(maximum[:-1])
 
 
 def _plain(raw: bytes, element: Struct, type_: DataType) -> Any:
     """Return a raw bound as a plain value. None: unknown."""
     if type_.kind in STRINGS:
         return raw.decode()
-    found = decode_plain(raw, value(element, SchemaElement.TYPE))
-    if found is not raw:  # a number
-        return found
+    decoded = decode_plain(raw, value(element, SchemaElement.TYPE))
+    if decoded is not raw:  # a number
+        return decoded
     return int.from_bytes(raw, "big", signed=True) if type_.kind is Kind.DECIMAL else None

@@ -26,8 +26,8 @@ def value(fields: Struct, number: int) -> Any:
 
 def value_or(fields: Struct, number: int, missing: Any) -> Any:
     """Return the value of a field, or ``missing``."""
-    found = fields.get(number)
-    return missing if found is None else found[1]
+    field = fields.get(number)
+    return missing if field is None else field[1]
 
 
 def list_of(fields: Struct, number: int) -> list[Any]:
@@ -37,8 +37,8 @@ def list_of(fields: Struct, number: int) -> list[Any]:
         KeyError: The field is missing.
         TypeError: The field is not a list.
     """
-    found: list[Any] = fields[number][1][1]
-    return found
+    elements: list[Any] = fields[number][1][1]
+    return elements
 
 
 class FileMetaData:

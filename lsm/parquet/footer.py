@@ -105,8 +105,8 @@ class CachedFooter:
         except DAMAGE:
             pages = None
         end = start if checksums is None else checksums.end
-        kept: set[Hashable] = set() if expected is None else {expected.key}
-        return cls(file.metadata, file.schema_arrow, pages, *_chunk_facts(footer), checksums, end, kept)
+        expectations: set[Hashable] = set() if expected is None else {expected.key}
+        return cls(file.metadata, file.schema_arrow, pages, *_chunk_facts(footer), checksums, end, expectations)
 
     @property
     def weight(self) -> int:
@@ -122,12 +122,12 @@ class CachedFooter:
     @cached_property
     def decoded_sizes(self) -> tuple[tuple[int, ...], ...]:
         """Approximate decoded bytes, by row group and leaf."""
-        found = []
-        for at in range(self.metadata.num_row_groups):
-            group, texts = self.metadata.row_group(at), self.texts
+        sizes = []
+        for number in range(self.metadata.num_row_groups):
+            group, texts = self.metadata.row_group(number), self.texts
             widths, leaves = 8 * group.num_rows, range(group.num_columns)
-            found.append(tuple([max(group.column(leaf).total_uncompressed_size, texts.get((at, leaf), 0), widths) for leaf in leaves]))
-        return tuple(found)
+            sizes.append(tuple([max(group.column(leaf).total_uncompressed_size, texts.get((number, leaf), 0), widths) for leaf in leaves]))
+        return tuple(sizes)
 
     @cached_property
     def row_groups(self) -> tuple[RowGroup, ...]:
@@ -190,8 +190,8 @@ def _read_encoded(read_range: ReadRange, size: int) -> tuple[bytes, bytes]:
     before = end[: -_MAGIC_AND_LENGTH - length]
     checksums_size = footer_checksums_length(before)
     if checksums_size > len(before):
-        place = size - _MAGIC_AND_LENGTH - length - checksums_size
-        if place < 0:
+        checksums_start = size - _MAGIC_AND_LENGTH - length - checksums_size
+        if checksums_start < 0:
             raise ValueError("the checksums of the footer are longer than the file")
-        before = read_range(place, checksums_size)
+        before = read_range(checksums_start, checksums_size)
     return footer, before[len(before) - checksums_size :]

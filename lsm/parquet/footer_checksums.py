@@ -37,7 +37,7 @@ def footer_checksums(indexes: bytes, footer: bytes) -> bytes:
     """
     if len(indexes) >= _MOST:
         return b""
-    checksums = b"".join(_NUMBER.pack(zlib.crc32(indexes[at : at + _BLOCK])) for at in range(0, len(indexes), _BLOCK))
+    checksums = b"".join(_NUMBER.pack(zlib.crc32(indexes[start : start + _BLOCK])) for start in range(0, len(indexes), _BLOCK))
     head = _MAGIC + _NUMBER.pack(len(indexes))
     return checksums + head + _NUMBER.pack(zlib.crc32(footer, zlib.crc32(checksums + head)))
 
@@ -62,8 +62,8 @@ class FooterChecksums:
             first, last = (offset - self.start) // _BLOCK, -(-(offset + length - self.start) // _BLOCK)
             begin = self.start + first * _BLOCK
             data = read_range(begin, min(self.start + last * _BLOCK, self.end) - begin)
-            found = tuple(zlib.crc32(data[at : at + _BLOCK]) for at in range(0, len(data), _BLOCK))
-            if found != self.checksums[first:last]:
+            checksums = tuple(zlib.crc32(data[start : start + _BLOCK]) for start in range(0, len(data), _BLOCK))
+            if checksums != self.checksums[first:last]:
                 raise ValueError(f"the checksum of the page indexes at byte {begin} does not match")
             return data[offset - begin : offset - begin + length]
 

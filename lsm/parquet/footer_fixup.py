@@ -95,9 +95,9 @@ class FooterSink:
     def finish(self) -> None:
         """Write the kept bytes, with checksums before the footer."""
         assert self._held is not None
-        held, self._held = bytes(self._held), None
-        length = int.from_bytes(held[-_TAIL : -len(_MAGIC)], "little")
-        indexes, footer = held[: -_TAIL - length], held[-_TAIL - length : -_TAIL]
+        tail_bytes, self._held = bytes(self._held), None
+        length = int.from_bytes(tail_bytes[-_TAIL : -len(_MAGIC)], "little")
+        indexes, footer = tail_bytes[: -_TAIL - length], tail_bytes[-_TAIL - length : -_TAIL]
         if self._int96 or self.silent:
             footer = self._change(footer)
         self._sink.write(b"".join([indexes, footer_checksums(indexes, footer), footer, len(footer).to_bytes(4, "little"), _MAGIC]))
@@ -138,7 +138,7 @@ def _field(field: Any) -> Any:
 
 def _type(kind: Any) -> Any:
     if pa.types.is_struct(kind):
-        return pa.struct([_field(kind.field(at)) for at in range(kind.num_fields)])
+        return pa.struct([_field(kind.field(index)) for index in range(kind.num_fields)])
     if pa.types.is_map(kind):
         return pa.map_(_field(kind.key_field), _field(kind.item_field))
     if pa.types.is_list(kind):
@@ -183,15 +183,15 @@ def _annotation(kind: Any) -> Struct:
     instant = kind.tz is not None
     unit: Struct = {_UNITS[kind.unit]: (STRUCT, {})}
     timestamp: Struct = {TimestampType.IS_ADJUSTED_TO_UTC: (TRUE_FIELD, instant), TimestampType.UNIT: (STRUCT, unit)}
-    found: Struct = {SchemaElement.LOGICAL_TYPE: (STRUCT, {LogicalType.TIMESTAMP: (STRUCT, timestamp)})}
-    return {**found, SchemaElement.CONVERTED_TYPE: (I32, _CONVERTED_TYPES[kind.unit])} if instant else found
+    logical: Struct = {SchemaElement.LOGICAL_TYPE: (STRUCT, {LogicalType.TIMESTAMP: (STRUCT, timestamp)})}
+    return {**logical, SchemaElement.CONVERTED_TYPE: (I32, _CONVERTED_TYPES[kind.unit])} if instant else logical
 
 
 def _leaves(kind: Any) -> Iterator[Any]:
     """Yield the types of a column's leaves, in file order."""
     if pa.types.is_struct(kind):
-        for at in range(kind.num_fields):
-            yield from _leaves(kind.field(at).type)
+        for index in range(kind.num_fields):
+            yield from _leaves(kind.field(index).type)
     elif pa.types.is_map(kind):
         yield from _leaves(kind.key_type)
         yield from _leaves(kind.item_type)
@@ -207,23 +207,23 @@ def maps_as_lists(footer: Struct) -> Struct | None:
     None: the footer has no such map.
     """
     kind, elements = footer[FileMetaData.SCHEMA][1]
-    groups = [at for at, element in enumerate(elements) if SchemaElement.NUM_CHILDREN in element]
-    optional = {at for at in groups if _has_optional_key(elements, at)}
+    groups = [index for index, element in enumerate(elements) if SchemaElement.NUM_CHILDREN in element]
+    optional = {index for index in groups if _has_optional_key(elements, index)}
     if not optional:
         return None
-    changed = [_as_list(element) if at in optional else element for at, element in enumerate(elements)]
+    changed = [_as_list(element) if index in optional else element for index, element in enumerate(elements)]
     return {**footer, FileMetaData.SCHEMA: (footer[FileMetaData.SCHEMA][0], (kind, changed))}
 
 
-def _has_optional_key(elements: Any, at: int) -> bool:
-    element: Struct = elements[at]
+def _has_optional_key(elements: Any, index: int) -> bool:
+    element: Struct = elements[index]
     is_map = (
         LogicalType.MAP in value_or(element, SchemaElement.LOGICAL_TYPE, {})
         or value_or(element, SchemaElement.CONVERTED_TYPE, None) == ConvertedType.MAP
     )
-    if not is_map or at + _TO_KEY >= len(elements) or value_or(elements[at + 1], SchemaElement.NUM_CHILDREN, 0) != 2:
+    if not is_map or index + _TO_KEY >= len(elements) or value_or(elements[index + 1], SchemaElement.NUM_CHILDREN, 0) != 2:
         return False
-    return bool(value(elements[at + _TO_KEY], SchemaElement.REPETITION_TYPE) == FieldRepetitionType.OPTIONAL)
+    return bool(value(elements[index + _TO_KEY], SchemaElement.REPETITION_TYPE) == FieldRepetitionType.OPTIONAL)
 
 
 def _as_list(element: Struct) -> Struct:

@@ -182,14 +182,14 @@ class FooterHead:
     @cached_property
     def columns(self) -> dict[str, list[tuple[int, LeafColumn]]]:
         """Leaves of each top-level column, with their positions."""
-        found: dict[str, list[tuple[int, LeafColumn]]] = {}
+        leaves_by_column: dict[str, list[tuple[int, LeafColumn]]] = {}
         for position, leaf in enumerate(self.leaves):
-            found.setdefault(leaf.path[0].decode(), []).append((position, leaf))
-        return found
+            leaves_by_column.setdefault(leaf.path[0].decode(), []).append((position, leaf))
+        return leaves_by_column
 
     def matches(self, schema: TableSchema, details: object) -> bool:
         """Return whether the columns are known to match ``schema``."""
-        return any(known is schema and found == details for known, found in tuple(self._written_with))
+        return any(matched_schema is schema and matched_details == details for matched_schema, matched_details in tuple(self._written_with))
 
     def record_match(self, schema: TableSchema, details: object) -> None:
         """Record that the columns match ``schema``."""
@@ -206,7 +206,7 @@ def decode_footer(encoded: bytes) -> tuple[Struct, FooterHead]:
     """
     key = ("footer heads", encoded[:_FIRST])
     heads: tuple[FooterHead, ...] = SHARED.get(key) or ()
-    head = next((one for one in heads if encoded.startswith(one.encoded)), None)
+    head = next((cached_head for cached_head in heads if encoded.startswith(cached_head.encoded)), None)
     footer, used = decode_struct(encoded) if head is None else decode_struct(encoded, len(head.encoded), head.fields)
     if used != len(encoded):
         raise ValueError(f"the footer has {len(encoded)} bytes, but only {used} are used")
@@ -215,7 +215,7 @@ def decode_footer(encoded: bytes) -> tuple[Struct, FooterHead]:
         head = FooterHead(encode_struct(fields)[:-1], fields, _leaf_columns(footer))
         if encoded.startswith(head.encoded):  # true for nearly all writers
             heads = (head, *heads[: _HEADS - 1])
-            SHARED.put(key, heads, BYTES_IN_MEMORY * sum(len(one.encoded) for one in heads))
+            SHARED.put(key, heads, BYTES_IN_MEMORY * sum(len(cached_head.encoded) for cached_head in heads))
     return footer, head
 
 
@@ -287,8 +287,8 @@ def _structs(fields: Struct, number: int) -> Sequence[Struct]:
     kind, values = value(fields, number)
     if values and kind != STRUCT:
         raise ValueError("the footer has a list with elements of the wrong type")
-    found: Sequence[Struct] = values
-    return found
+    structs: Sequence[Struct] = values
+    return structs
 
 
 def _leaves(elements: Sequence[Struct]) -> Iterator[LeafColumn]:
@@ -299,30 +299,30 @@ def _leaves(elements: Sequence[Struct]) -> Iterator[LeafColumn]:
     for element in elements:
         check_fields(element, "element")
     _check_element(elements[0], root=True)
-    count, at = value(elements[0], SchemaElement.NUM_CHILDREN), 1
+    count, position = value(elements[0], SchemaElement.NUM_CHILDREN), 1
     for _ in range(count):
-        at = yield from _subtree(elements, at, (), 0, 0)
-    if at != len(elements):
+        position = yield from _subtree(elements, position, (), 0, 0)
+    if position != len(elements):
         raise ValueError("the schema has elements without a parent")
 
 
 def _subtree(
-    elements: Sequence[Struct], at: int, above: tuple[Struct, ...], definition: int, repetition: int
+    elements: Sequence[Struct], position: int, above: tuple[Struct, ...], definition: int, repetition: int
 ) -> Generator[LeafColumn, None, int]:
-    element = elements[at]
+    element = elements[position]
     _check_element(element, root=False)
     chain = (*above, element)
     if len(chain) > _MAX_DEPTH:
         raise ValueError("the schema nests too deeply")
     definition += value(element, SchemaElement.REPETITION_TYPE) != FieldRepetitionType.REQUIRED
     repetition += value(element, SchemaElement.REPETITION_TYPE) == FieldRepetitionType.REPEATED
-    at += 1
+    position += 1
     if SchemaElement.NUM_CHILDREN not in element:
-        yield LeafColumn(tuple(value(one, SchemaElement.NAME) for one in chain), element, chain, definition, repetition)
-        return at
+        yield LeafColumn(tuple(value(ancestor, SchemaElement.NAME) for ancestor in chain), element, chain, definition, repetition)
+        return position
     for _ in range(value(element, SchemaElement.NUM_CHILDREN)):
-        at = yield from _subtree(elements, at, chain, definition, repetition)
-    return at
+        position = yield from _subtree(elements, position, chain, definition, repetition)
+    return position
 
 
 def _check_element(element: Struct, *, root: bool) -> None:
@@ -402,8 +402,8 @@ def _check_statistics(statistics: Struct, leaf: LeafColumn, values: int) -> None
 
 def _ascends(low: bytes, high: bytes, kind: int, element: Struct) -> bool:
     if byte_width(kind) is not None:
-        least, most = decode_plain(low, kind), decode_plain(high, kind)
-        return not least > most or value_or(element, SchemaElement.CONVERTED_TYPE, None) in _UNSIGNED  # False for NaN
+        least, greatest = decode_plain(low, kind), decode_plain(high, kind)
+        return not least > greatest or value_or(element, SchemaElement.CONVERTED_TYPE, None) in _UNSIGNED  # False for NaN
     is_annotated = SchemaElement.LOGICAL_TYPE in element or SchemaElement.CONVERTED_TYPE in element
     is_decimal = SchemaElement.SCALE in element or SchemaElement.PRECISION in element
     if kind == PhysicalType.BYTE_ARRAY and is_annotated and not is_decimal:
@@ -450,9 +450,9 @@ def check_fields(struct: Struct, kind: str) -> None:
 
 @lru_cache(maxsize=4096)
 def _check_signature(signature: tuple[tuple[int, int], ...], kind: str) -> None:
-    known = _TYPES[kind]
+    type_of_field = _TYPES[kind]
     for number, type_ in signature:
-        if number <= max(known) and known.get(number) != (TRUE_FIELD if type_ == FALSE_FIELD else type_):
+        if number <= max(type_of_field) and type_of_field.get(number) != (TRUE_FIELD if type_ == FALSE_FIELD else type_):
             raise ValueError(f"the footer has a field {number} of type {type_} in a {kind}")
     missing = _NEEDED.get(kind, set()) - {number for number, _ in signature}
     if missing:

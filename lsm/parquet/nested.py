@@ -62,11 +62,11 @@ def weave(arrow: Any, leaves: Sequence[Any]) -> Any:
         return first
     mask = first.is_null() if first.null_count else None
     if pa.types.is_struct(arrow):
-        children, at = [], 0
+        children, first_leaf = [], 0
         for field in arrow:
             count = leaf_count(field.type)
-            children.append(weave(field.type, [leaf.field(0) for leaf in leaves[at : at + count]]))
-            at += count
+            children.append(weave(field.type, [leaf.field(0) for leaf in leaves[first_leaf : first_leaf + count]]))
+            first_leaf += count
         return pa.StructArray.from_arrays(children, fields=list(arrow), mask=mask)
     lengths = pc.fill_null(pc.list_value_length(first), 0)
     offsets = pa.array(np.concatenate([[0], np.cumsum(numpy_array(lengths))]), pa.int32())
@@ -84,7 +84,7 @@ def can_weave(arrow: Any) -> bool:
     Nested types must be structs, maps, or lists with 32-bit offsets.
     """
     if pa.types.is_struct(arrow):
-        return arrow.num_fields > 0 and all(can_weave(arrow.field(at).type) for at in range(arrow.num_fields))
+        return arrow.num_fields > 0 and all(can_weave(arrow.field(index).type) for index in range(arrow.num_fields))
     if pa.types.is_map(arrow):
         return can_weave(arrow.key_type) and can_weave(arrow.item_type)
     if pa.types.is_list(arrow):

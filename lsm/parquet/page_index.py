@@ -129,17 +129,19 @@ class PageFooter:
 
         A leaf is its number and the elements that lead to it.
         """
-        found: dict[str, list[tuple[int, tuple[Struct, ...]]]] = {}
-        leaf, at = 0, 1
-        while at < len(self.schema):
-            end = _end_of(self.schema, at)
-            count = sum(SchemaElement.NUM_CHILDREN not in inner for inner in self.schema[at:end])
-            repetition = value_or(self.schema[at], SchemaElement.REPETITION_TYPE, FieldRepetitionType.REQUIRED)
-            chains = _chains(self.schema, at) if repetition != FieldRepetitionType.REPEATED else None
+        leaves_by_column: dict[str, list[tuple[int, tuple[Struct, ...]]]] = {}
+        leaf, position = 0, 1
+        while position < len(self.schema):
+            end = _end_of(self.schema, position)
+            count = sum(SchemaElement.NUM_CHILDREN not in inner for inner in self.schema[position:end])
+            repetition = value_or(self.schema[position], SchemaElement.REPETITION_TYPE, FieldRepetitionType.REQUIRED)
+            chains = _chains(self.schema, position) if repetition != FieldRepetitionType.REPEATED else None
             if chains is not None:
-                found[value(self.schema[at], SchemaElement.NAME).decode()] = list(zip(range(leaf, leaf + count), chains, strict=True))
-            leaf, at = leaf + count, end
-        return found
+                leaves_by_column[value(self.schema[position], SchemaElement.NAME).decode()] = list(
+                    zip(range(leaf, leaf + count), chains, strict=True)
+                )
+            leaf, position = leaf + count, end
+        return leaves_by_column
 
 
 @dataclass(frozen=True)
@@ -208,20 +210,20 @@ class ColumnPages:
 
     @cached_property
     def _layout(self) -> tuple[Int64s, Int64s]:
-        found = self.indexes.layouts(self.group).get(self.leaf)
-        if found is None:
+        layout = self.indexes.layouts(self.group).get(self.leaf)
+        if layout is None:
             raise ValueError("an offset index cannot be read, or does not fit its column chunk")
-        return found
+        return layout
 
     @property
     def encoded(self) -> tuple[tuple[bytes, ...], bytes]:
         """Encoded elements and location-independent ``ColumnMetaData``."""
         meta = {number: field for number, field in self.meta.items() if number <= LAST_OF_META_HEAD}
-        known = self.indexes.footer.encoded.get(self.leaf)
-        if known is None or known[0] != meta:  # equal in most row groups
-            known = meta, tuple(map(encode_struct, self.elements)), encode_struct(meta)
-            self.indexes.footer.encoded[self.leaf] = known
-        return known[1:]
+        cached = self.indexes.footer.encoded.get(self.leaf)
+        if cached is None or cached[0] != meta:  # equal in most row groups
+            cached = meta, tuple(map(encode_struct, self.elements)), encode_struct(meta)
+            self.indexes.footer.encoded[self.leaf] = cached
+        return cached[1:]
 
     def size(self, pages: Int64s) -> int:
         """Return the bytes of some pages."""
@@ -238,30 +240,30 @@ class ColumnPages:
         offsets, sizes = self.locations[pages, 0], self.locations[pages, 1]
         breaks = np.flatnonzero(offsets[1:] != offsets[:-1] + sizes[:-1]) + 1
         runs = zip(np.split(offsets, breaks), np.split(sizes, breaks), strict=True)
-        found = [(int(where[0]), int(length.sum())) for where, length in runs if len(where)]
-        return [(start, first - start), *found] if 0 < start < first else found
+        ranges = [(int(where[0]), int(length.sum())) for where, length in runs if len(where)]
+        return [(start, first - start), *ranges] if 0 < start < first else ranges
 
     def bounds(self, data_type: DataType) -> BoundsColumn | None:
         """Return the bounds of the pages as values of ``data_type``.
 
         None: there is no column index.
         """
-        known, place = self.indexes.footer.bounds, (self.group, self.leaf, data_type)
-        if place not in known:
-            known[place] = self._bounds(data_type)
-        return known[place]
+        cached_bounds, cache_key = self.indexes.footer.bounds, (self.group, self.leaf, data_type)
+        if cache_key not in cached_bounds:
+            cached_bounds[cache_key] = self._bounds(data_type)
+        return cached_bounds[cache_key]
 
     def _bounds(self, data_type: DataType) -> BoundsColumn | None:
         if not self.chunk.keys() >= _COLUMN_INDEX:
             return None
         start, length = value(self.chunk, ColumnChunk.COLUMN_INDEX_OFFSET), value(self.chunk, ColumnChunk.COLUMN_INDEX_LENGTH)
         kind, rows = value(self.meta, ColumnMetaData.TYPE), np.diff(self.starts)
-        found, order = decode_column_index(self.indexes.read_range(start, length), kind, data_type, rows)
+        page_bounds, order = decode_column_index(self.indexes.read_range(start, length), kind, data_type, rows)
         statistics = value_or(self.meta, ColumnMetaData.STATISTICS, {})
-        least, most = (None if raw is None else decode_plain(raw, kind) for raw in raw_bounds(statistics))
-        of_chunk = column_bounds(least, most, value_or(statistics, ChunkStatistics.NULL_COUNT, None), int(self.starts[-1]), data_type)
-        check_pages(found, of_chunk, order, data_type)
-        return found
+        least, greatest = (None if raw is None else decode_plain(raw, kind) for raw in raw_bounds(statistics))
+        of_chunk = column_bounds(least, greatest, value_or(statistics, ChunkStatistics.NULL_COUNT, None), int(self.starts[-1]), data_type)
+        check_pages(page_bounds, of_chunk, order, data_type)
+        return page_bounds
 
 
 @dataclass(frozen=True, slots=True)
@@ -295,36 +297,36 @@ class PageIndexes:
 
         Omits leaves with a missing or invalid offset index.
         """
-        known = self.footer.layouts
-        if group not in known:
+        cached_layouts = self.footer.layouts
+        if group not in cached_layouts:
             chunks, num_rows = self.footer.groups[group]
             pages = {leaf: lines for leaf, lines in self._locations(group).items() if lines is not None and len(lines)}
-            known[group] = layouts(pages, [chunk_extent(value(chunks[leaf], ColumnChunk.META_DATA)) for leaf in pages], num_rows)
-        return known[group]
+            cached_layouts[group] = layouts(pages, [chunk_extent(value(chunks[leaf], ColumnChunk.META_DATA)) for leaf in pages], num_rows)
+        return cached_layouts[group]
 
     def _locations(self, group: int) -> dict[int, Int64s | None]:
         """Return the page locations of every leaf.
 
         Reads the offset indexes of the next row groups too, up to a size: they are adjacent in the file.
         """
-        known = self.footer.locations
-        if group not in known:
+        cached_locations = self.footer.locations
+        if group not in cached_locations:
             places: dict[tuple[int, int], tuple[int, int]] = {}
             decoded: dict[int, dict[int, Int64s | None]] = {}
             size = 0
             for number in range(group, len(self.footer.groups)):
                 chunks, _ = self.footer.groups[number]
-                here = {(number, leaf): _offset_index(chunk) for leaf, chunk in enumerate(chunks) if chunk.keys() >= _OFFSET_INDEX}
-                size += sum(length for _, length in here.values())
-                if number != group and (number in known or size > thresholds.offset_index_ahead_bytes):
+                group_ranges = {(number, leaf): _offset_index(chunk) for leaf, chunk in enumerate(chunks) if chunk.keys() >= _OFFSET_INDEX}
+                size += sum(length for _, length in group_ranges.values())
+                if number != group and (number in cached_locations or size > thresholds.offset_index_ahead_bytes):
                     break
-                places |= here
+                places |= group_ranges
                 decoded[number] = {}
-            found = page_locations(self._together(list(places.values()))) if places else []
-            for (number, leaf), lines in zip(places, found, strict=True):
+            locations = page_locations(self._together(list(places.values()))) if places else []
+            for (number, leaf), lines in zip(places, locations, strict=True):
                 decoded[number][leaf] = lines
-            known.update(decoded)  # update at once: other threads may read it
-        return known[group]
+            cached_locations.update(decoded)  # update at once: other threads may read it
+        return cached_locations[group]
 
     def _together(self, places: Sequence[tuple[int, int]]) -> list[bytes]:
         first, last = min(offset for offset, _ in places), max(offset + length for offset, length in places)
@@ -359,47 +361,49 @@ class TouchedPages:
 
         ``starts`` are the first rows of its pages.
         """
-        known = self._known.get(id(starts))
-        if known is None:  # keep the array alive while its id is a key
-            known = self._known[id(starts)] = starts, np.flatnonzero(np.diff(np.searchsorted(self._rows, starts)))
-        return known[1]
+        cached = self._known.get(id(starts))
+        if cached is None:  # keep the array alive while its id is a key
+            cached = self._known[id(starts)] = starts, np.flatnonzero(np.diff(np.searchsorted(self._rows, starts)))
+        return cached[1]
 
     def rows(self, starts: Int64s) -> list[RowsOfPage]:
         """Return the touched pages with their rows."""
-        known = self._inside.get(id(starts))
-        if known is None:
+        rows_of_pages = self._inside.get(id(starts))
+        if rows_of_pages is None:
             pages = self.of(starts)
             firsts, ends = starts[pages].tolist(), starts[pages + 1].tolist()
             cuts = np.searchsorted(self._rows, ends).tolist()
-            inside = zip(pages.tolist(), firsts, ends, [0, *cuts], cuts, strict=False)
-            known = [RowsOfPage(page, end - first, (self._rows[low:high] - first).tolist()) for page, first, end, low, high in inside]
-            self._inside[id(starts)] = known
-        return known
+            page_spans = zip(pages.tolist(), firsts, ends, [0, *cuts], cuts, strict=False)
+            rows_of_pages = [
+                RowsOfPage(page, end - first, (self._rows[low:high] - first).tolist()) for page, first, end, low, high in page_spans
+            ]
+            self._inside[id(starts)] = rows_of_pages
+        return rows_of_pages
 
     def breaks(self, starts: Int64s) -> object:
         """Return a key of the boundaries of touched pages.
 
         Columns with equal keys can be read together.
         """
-        known = self._breaks.get(id(starts))
-        if known is None:
+        boundaries = self._breaks.get(id(starts))
+        if boundaries is None:
             pages = self.of(starts)
-            known = self._breaks[id(starts)] = starts[pages].tobytes(), starts[pages + 1].tobytes()
-        return known
+            boundaries = self._breaks[id(starts)] = starts[pages].tobytes(), starts[pages + 1].tobytes()
+        return boundaries
 
 
 def _chunk(chunk: Struct) -> Struct:
     """Copy a column chunk without fields unused by page reads."""
-    kept = dict(chunk)
+    trimmed = dict(chunk)
     for number in chunk.keys() - _OF_CHUNK:
-        del kept[number]
-    if ColumnChunk.META_DATA in kept:
-        kind, meta = kept[ColumnChunk.META_DATA]
+        del trimmed[number]
+    if ColumnChunk.META_DATA in trimmed:
+        kind, meta = trimmed[ColumnChunk.META_DATA]
         meta = dict(meta)
         for number in meta.keys() - _OF_META:
             del meta[number]
-        kept[ColumnChunk.META_DATA] = kind, meta
-    return kept
+        trimmed[ColumnChunk.META_DATA] = kind, meta
+    return trimmed
 
 
 def _offset_index(chunk: Struct) -> tuple[int, int]:
@@ -407,16 +411,16 @@ def _offset_index(chunk: Struct) -> tuple[int, int]:
     return value(chunk, ColumnChunk.OFFSET_INDEX_OFFSET), value(chunk, ColumnChunk.OFFSET_INDEX_LENGTH)
 
 
-def _chains(schema: Sequence[Struct], at: int) -> list[tuple[Struct, ...]] | None:
-    """Return the elements from ``at`` to each leaf.
+def _chains(schema: Sequence[Struct], position: int) -> list[tuple[Struct, ...]] | None:
+    """Return the elements from ``position`` to each leaf.
 
     A map becomes a list of its keys, and one of its values. None: this would change the meaning of a list, or the type is INT96,
     whose unit is not in the file.
     """
-    element = schema[at]
+    element = schema[position]
     if SchemaElement.NUM_CHILDREN not in element:
         return None if value(element, SchemaElement.TYPE) == PhysicalType.INT96 else [(element,)]
-    children, end = [], at + 1
+    children, end = [], position + 1
     for _ in range(value(element, SchemaElement.NUM_CHILDREN)):
         children.append(end)
         end = _end_of(schema, end)
@@ -428,22 +432,22 @@ def _chains(schema: Sequence[Struct], at: int) -> list[tuple[Struct, ...]] | Non
             return None
         alone[SchemaElement.CONVERTED_TYPE] = I32, ConvertedType.LIST
         alone.pop(SchemaElement.LOGICAL_TYPE, None)
-    found: list[tuple[Struct, ...]] = []
+    chains: list[tuple[Struct, ...]] = []
     for child in children:
         inner = _chains(schema, child)
         if inner is None:
             return None
-        found += [(alone, *chain) for chain in inner]
-    return found
+        chains += [(alone, *chain) for chain in inner]
+    return chains
 
 
-def _end_of(schema: Sequence[Struct], at: int) -> int:
-    """Return one past the subtree at ``at``."""
+def _end_of(schema: Sequence[Struct], position: int) -> int:
+    """Return one past the subtree at ``position``."""
     pending = 1
     while pending:
-        pending += value_or(schema[at], SchemaElement.NUM_CHILDREN, 0) - 1
-        at += 1
-    return at
+        pending += value_or(schema[position], SchemaElement.NUM_CHILDREN, 0) - 1
+        position += 1
+    return position
 
 
 def page_locations(indexes: Sequence[bytes]) -> list[Int64s | None]:
@@ -461,8 +465,8 @@ def page_locations(indexes: Sequence[bytes]) -> list[Int64s | None]:
     heads = [list_head(index, 0, STRUCT) or _NO_PAGE for index in indexes]
     counts = np.array([count for count, _ in heads], np.int64)
     first = np.concatenate([[0], ends[:-1]]) + np.array([size for _, size in heads], np.int64)
-    found, valid = _split(np.frombuffer(data, np.uint8), first, counts, ends)
-    lines = np.split(found, np.cumsum(counts)[:-1])
+    all_lines, valid = _split(np.frombuffer(data, np.uint8), first, counts, ends)
+    lines = np.split(all_lines, np.cumsum(counts)[:-1])
     return [line if right else _one(index) for index, line, right in zip(indexes, lines, valid.tolist(), strict=True)]
 
 
@@ -490,12 +494,12 @@ def layouts(pages: Mapping[int, Int64s], spans: Sequence[tuple[int, int]], num_r
     right[first] &= (rows[first] == 0) & (offsets[first] >= starts)
     fits = np.logical_and.reduceat(right, first).tolist()
     alike: dict[bytes, Int64s] = {}
-    found = {}
+    layout_by_leaf = {}
     for (leaf, lines), fit in zip(pages.items(), fits, strict=True):
         if fit:
             breaks = np.append(lines[:, 2], num_rows)
-            found[leaf] = lines, alike.setdefault(breaks.tobytes(), breaks)
-    return found
+            layout_by_leaf[leaf] = lines, alike.setdefault(breaks.tobytes(), breaks)
+    return layout_by_leaf
 
 
 def _split(data: UInt8s, first: Int64s, counts: Int64s, ends: Int64s) -> tuple[Int64s, Mask]:
@@ -505,13 +509,13 @@ def _split(data: UInt8s, first: Int64s, counts: Int64s, ends: Int64s) -> tuple[I
     begins = np.searchsorted(closing, first)
     before = np.cumsum(tokens) - tokens
     places = np.repeat(begins - before, tokens) + np.arange(int(tokens.sum()))
-    inside = places < closing.size
+    in_data = places < closing.size
     places = np.minimum(places, closing.size - 1)
     last = closing[places]
     start = np.minimum(closing[np.maximum(places - 1, 0)] + 1, data.size - 1)
     start[before[tokens > 0]] = first[tokens > 0]
     size = last - start + 1
-    right = inside & (size <= _MAX_NUMBER) & (last < np.repeat(ends, tokens))
+    right = in_data & (size <= _MAX_NUMBER) & (last < np.repeat(ends, tokens))
     values = _numbers(data, start, np.minimum(size, _MAX_NUMBER)).reshape(-1, _TOKENS)
     right &= size > 0
     pages = right.reshape(-1, _TOKENS).all(axis=1)

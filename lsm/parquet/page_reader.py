@@ -44,12 +44,12 @@ def take_leaves(leaves: Sequence[ColumnPages], rows: Int64s, pages_of: TouchedPa
     for number, leaf in enumerate(leaves):
         alone = number if len(leaf.elements) > 1 else None
         alike.setdefault((alone, pages_of.breaks(leaf.starts)), []).append(number)
-    found: list[Any] = [None] * len(leaves)
+    arrays: list[Any] = [None] * len(leaves)
     for members in alike.values():
-        taken = _Pages([leaves[number] for number in members], pages_of.of(leaves[members[0]].starts)).take(rows)
-        for number, array in zip(members, taken, strict=True):
-            found[number] = array
-    return found
+        values = _Pages([leaves[number] for number in members], pages_of.of(leaves[members[0]].starts)).take(rows)
+        for number, array in zip(members, values, strict=True):
+            arrays[number] = array
+    return arrays
 
 
 class _Pages:
@@ -72,8 +72,8 @@ class _Pages:
         places = rows - self._first_row[which] + (np.cumsum(self._counts) - self._counts)[which]
         count = int(places[-1]) + 1
         decoded = self._decode(count)
-        wanted = decoded.slice(0, count) if len(places) == count else decoded.take(arrow_array(places))
-        return [_plain(column) for column in wanted.columns]
+        requested_rows = decoded.slice(0, count) if len(places) == count else decoded.take(arrow_array(places))
+        return [_plain(column) for column in requested_rows.columns]
 
     def _decode(self, count: int) -> Any:
         """Decode at least the first ``count`` rows of the pages.
@@ -90,8 +90,8 @@ class _Pages:
             return decoded
         decoded = next(file.iter_batches(batch_size=count, use_threads=threads), None)
         if decoded is None or decoded.num_rows != count:
-            held = 0 if decoded is None else decoded.num_rows
-            raise ValueError(f"pages have {held} rows, but {count} of {self._rows} were expected")
+            decoded_rows = 0 if decoded is None else decoded.num_rows
+            raise ValueError(f"pages have {decoded_rows} rows, but {count} of {self._rows} were expected")
         return decoded
 
     def _dictionaries(self) -> list[str]:
@@ -136,13 +136,13 @@ class _Pages:
 
         A flat column has one value per row, a nested one any number.
         """
-        total = at = 0
+        total = offset = 0
         for size, count in zip(sizes, counts, strict=True):
-            values, _, _ = data_page(data[at : at + min(size, LONGEST)])
+            values, _, _ = data_page(data[offset : offset + min(size, LONGEST)])
             if not self._is_nested and values != count:
                 raise ValueError(f"a page has {values} rows, but its index says {count}")
             total += values
-            at += size
+            offset += size
         return total
 
     def _put(self, data: bytes) -> None:
@@ -159,17 +159,17 @@ def _runs(leaf: ColumnPages, pages: Int64s) -> list[tuple[int, list[int], list[i
         page = pages[0]
         offset, size, start = leaf.locations[page].tolist()
         return [(offset, [size], [int(leaf.starts[page + 1]) - start])]
-    found: list[tuple[int, list[int], list[int]]] = []
+    runs: list[tuple[int, list[int], list[int]]] = []
     end = -1
     counts = (leaf.starts[pages + 1] - leaf.starts[pages]).tolist()
     for (offset, size, _), count in zip(leaf.locations[pages].tolist(), counts, strict=True):
         if offset == end:
-            found[-1][1].append(size)
-            found[-1][2].append(count)
+            runs[-1][1].append(size)
+            runs[-1][2].append(count)
         else:
-            found.append((offset, [size], [count]))
+            runs.append((offset, [size], [count]))
         end = offset + size
-    return found
+    return runs
 
 
 def _plain(column: Any) -> Any:
@@ -214,14 +214,14 @@ def data_pages(content: bytes, starts: Int64s, sizes: Int64s) -> tuple[Int64s, I
     heads = np.frombuffer(content, np.uint8)[room]
     page = np.arange(len(starts))
     usual = (heads[:, :3] == (_I32, 0, _I32)).all(axis=1)
-    at = _numbers(heads, np.full(len(starts), 3), usual)[1]
-    usual &= heads[page, at] == _I32
-    inner, at = _numbers(heads, at + 1, usual)
-    has_checksum = heads[page, at] == _I32
-    checksums, behind = _numbers(heads, at + 1, usual)
-    at = np.where(has_checksum, behind, at)
-    usual &= (heads[page, at] == np.where(has_checksum, 0x1C, 0x2C)) & (heads[page, at + 1] == _I32)
-    values, _ = _numbers(heads, at + 2, usual)
+    positions = _numbers(heads, np.full(len(starts), 3), usual)[1]
+    usual &= heads[page, positions] == _I32
+    inner, positions = _numbers(heads, positions + 1, usual)
+    has_checksum = heads[page, positions] == _I32
+    checksums, behind = _numbers(heads, positions + 1, usual)
+    positions = np.where(has_checksum, behind, positions)
+    usual &= (heads[page, positions] == np.where(has_checksum, 0x1C, 0x2C)) & (heads[page, positions + 1] == _I32)
+    values, _ = _numbers(heads, positions + 2, usual)
     checksums = np.where(has_checksum, checksums & 0xFFFFFFFF, -1)
     for other in np.flatnonzero(~usual).tolist():
         start = int(starts[other])
@@ -230,24 +230,24 @@ def data_pages(content: bytes, starts: Int64s, sizes: Int64s) -> tuple[Int64s, I
     return values, inner, checksums
 
 
-def _numbers(heads: UInt8s, at: Int64s, usual: Mask) -> tuple[Int64s, Int64s]:
+def _numbers(heads: UInt8s, positions: Int64s, usual: Mask) -> tuple[Int64s, Int64s]:
     """Decode one number per row, and return the end positions.
 
     Rows whose number has no end are removed from ``usual``.
     """
-    digits = heads[np.arange(len(heads))[:, None], at[:, None] + np.arange(_DIGITS)]
+    digits = heads[np.arange(len(heads))[:, None], positions[:, None] + np.arange(_DIGITS)]
     ends = digits < 0x80  # other bytes continue the number
     last = ends.argmax(axis=1)
     usual &= ends.any(axis=1)
     parts = (digits & 0x7F).astype(np.int64) << 7 * np.arange(_DIGITS)
     raw = np.where(np.arange(_DIGITS) <= last[:, None], parts, 0).sum(axis=1)
-    return unzigzag(raw), at + last + 1
+    return unzigzag(raw), positions + last + 1
 
 
 def _any_data_page(header: bytes) -> tuple[int, int, int | None]:
     fields, _ = decode_struct(header)
-    own = PageHeader.DATA_PAGE_HEADER if PageHeader.DATA_PAGE_HEADER in fields else PageHeader.DATA_PAGE_HEADER_V2
-    return value(value(fields, own), DataPageHeader.NUM_VALUES), value(fields, PageHeader.COMPRESSED_PAGE_SIZE), _checksum(fields)
+    header_field = PageHeader.DATA_PAGE_HEADER if PageHeader.DATA_PAGE_HEADER in fields else PageHeader.DATA_PAGE_HEADER_V2
+    return value(value(fields, header_field), DataPageHeader.NUM_VALUES), value(fields, PageHeader.COMPRESSED_PAGE_SIZE), _checksum(fields)
 
 
 def dictionary_page(header: bytes) -> tuple[int, int, int | None]:

@@ -73,12 +73,12 @@ def masked_rows(leaves: Sequence[ColumnPages], types: Sequence[Any], mask: Mask)
     if not can_use_polars():
         return None
     names = [leaf.name for leaf in leaves]
-    own = _other_name(names)
-    wanted = _polars().col(own)
-    found = _collect(chunk_file([ChunkGroup(leaves, mask)], own), lambda file: file.filter(wanted).select(names))
-    if found is None or len(found) != np.count_nonzero(mask):
+    mask_name = _other_name(names)
+    condition = _polars().col(mask_name)
+    frame = _collect(chunk_file([ChunkGroup(leaves, mask)], mask_name), lambda file: file.filter(condition).select(names))
+    if frame is None or len(frame) != np.count_nonzero(mask):
         return None
-    arrays = [_as(column, arrow) for column, arrow in zip(found.get_columns(), types, strict=True)]
+    arrays = [_as(column, arrow) for column, arrow in zip(frame.get_columns(), types, strict=True)]
     return None if any(array is None for array in arrays) else arrays
 
 
@@ -90,14 +90,14 @@ def rows_of_texts(leaves: Sequence[ColumnPages], texts: Sequence[str]) -> list[_
     if not can_use_polars():
         return None
     name = leaves[0].name
-    own = _other_name([name])
+    index_name = _other_name([name])
     pl = _polars()
-    wanted = pl.col(name) == texts[0] if len(texts) == 1 else pl.col(name).is_in(pl.Series(texts).implode())
+    condition = pl.col(name) == texts[0] if len(texts) == 1 else pl.col(name).is_in(pl.Series(texts).implode())
     groups = [ChunkGroup([leaf]) for leaf in leaves]
-    found = _collect(chunk_file(groups), lambda file: file.with_row_index(own).filter(wanted).select(own))
-    if found is None:
+    frame = _collect(chunk_file(groups), lambda file: file.with_row_index(index_name).filter(condition).select(index_name))
+    if frame is None:
         return None
-    rows = found.get_column(own).to_numpy().astype(np.int64)
+    rows = frame.get_column(index_name).to_numpy().astype(np.int64)
     starts = np.cumsum([0, *(group.rows for group in groups)])
     pieces = np.split(rows, np.searchsorted(rows, starts[1:-1]))
     return [piece - start for piece, start in zip(pieces, starts[:-1], strict=True)]
@@ -192,33 +192,33 @@ def chunk_file(groups: Sequence[ChunkGroup], mask_name: str = "") -> bytes:
         )
     parts.append((size, file_end(source, len(elements), elements, encoded, sum(group.rows for group in groups))))
     content = _fill(parts)
-    chunks_at = [(at, part) for at, part in parts if isinstance(part, _Chunk)]
-    for at, chunk in chunks_at:
-        chunk.verify_dictionary(content, at)
-    _verify(content, [chunk.leaf for _, chunk in chunks_at], [at - chunk.start for at, chunk in chunks_at])
+    chunks_at = [(offset, part) for offset, part in parts if isinstance(part, _Chunk)]
+    for offset, chunk in chunks_at:
+        chunk.verify_dictionary(content, offset)
+    _verify(content, [chunk.leaf for _, chunk in chunks_at], [offset - chunk.start for offset, chunk in chunks_at])
     return content
 
 
 def _fill(parts: Sequence[tuple[int, bytes | _Chunk]]) -> bytes:
     """Return the parts, each at its position."""
-    at, last = parts[-1]
+    offset, last = parts[-1]
     # Chunks are read into their final place: memory of this size is new to the process, and costs more than the copy of its bytes.
     out = BytesIO()
-    out.seek(at)
+    out.seek(offset)
     assert isinstance(last, bytes)
     out.write(last)
     with out.getbuffer() as buffer:
-        for at, part in parts[:-1]:
+        for offset, part in parts[:-1]:
             if isinstance(part, bytes):
-                buffer[at : at + len(part)] = part
+                buffer[offset : offset + len(part)] = part
             else:
-                part.leaf.indexes.read_into(part.start, buffer[at : at + part.size])
+                part.leaf.indexes.read_into(part.start, buffer[offset : offset + part.size])
     return out.getvalue()
 
 
 def _mask_page(mask: Mask) -> bytes:
     bits = np.packbits(mask, bitorder="little").tobytes()
-    own = {
+    data_header = {
         DataPageHeader.NUM_VALUES: (I32, len(mask)),
         DataPageHeader.ENCODING: (I32, Encoding.PLAIN),
         DataPageHeader.DEFINITION_LEVEL_ENCODING: (I32, Encoding.PLAIN),
@@ -228,19 +228,19 @@ def _mask_page(mask: Mask) -> bytes:
         PageHeader.TYPE: (I32, PageType.DATA_PAGE),
         PageHeader.UNCOMPRESSED_PAGE_SIZE: (I32, len(bits)),
         PageHeader.COMPRESSED_PAGE_SIZE: (I32, len(bits)),
-        PageHeader.DATA_PAGE_HEADER: (STRUCT, own),
+        PageHeader.DATA_PAGE_HEADER: (STRUCT, data_header),
     }
     return encode_struct(header) + bits
 
 
-def _mask_chunk(name: str, rows: int, size: int, at: int) -> bytes:
+def _mask_chunk(name: str, rows: int, size: int, offset: int) -> bytes:
     head = {
         ColumnMetaData.TYPE: (I32, PhysicalType.BOOLEAN),
         ColumnMetaData.ENCODINGS: (LIST, (I32, [Encoding.PLAIN])),
         ColumnMetaData.PATH_IN_SCHEMA: (LIST, (BINARY, [name.encode()])),
         ColumnMetaData.CODEC: (I32, CompressionCodec.UNCOMPRESSED),
     }
-    return encode_struct(head | extent(rows, size) | {ColumnMetaData.DATA_PAGE_OFFSET: (I64, at)})
+    return encode_struct(head | extent(rows, size) | {ColumnMetaData.DATA_PAGE_OFFSET: (I64, offset)})
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,13 +262,13 @@ class _Chunk:
             raise ValueError("the pages of a column chunk do not fill the chunk")
         return cls(leaf, start, size)
 
-    def verify_dictionary(self, content: bytes, at: int) -> None:
-        """Verify the checksum of the dictionary of the chunk at ``at``."""
-        end = at + int(self.leaf.locations[0, 0]) - self.start
-        if end == at:
+    def verify_dictionary(self, content: bytes, offset: int) -> None:
+        """Verify the checksum of the dictionary of the chunk at ``offset``."""
+        end = offset + int(self.leaf.locations[0, 0]) - self.start
+        if end == offset:
             return
-        head, size, checksum = dictionary_page(content[at : min(end, at + LONGEST)])
-        if end - at - head != size or (checksum is not None and zlib.crc32(memoryview(content)[at + head : end]) != checksum):
+        head, size, checksum = dictionary_page(content[offset : min(end, offset + LONGEST)])
+        if end - offset - head != size or (checksum is not None and zlib.crc32(memoryview(content)[offset + head : end]) != checksum):
             raise ValueError("the checksum of a dictionary page does not match")
 
 
@@ -282,9 +282,9 @@ def _verify(content: bytes, leaves: Sequence[ColumnPages], moved: Sequence[int])
     values, inner, checksums = data_pages(content, starts, sizes)
     if (values != np.concatenate([np.diff(leaf.starts) for leaf in leaves])).any() or (inner < 0).any() or (inner > sizes).any():
         raise ValueError("a page does not match its index")
-    known = checksums >= 0
-    ends = (starts + sizes)[known]
+    has_checksum = checksums >= 0
+    ends = (starts + sizes)[has_checksum]
     crc32, view = zlib.crc32, memoryview(content)
-    found = [crc32(view[start:end]) for start, end in zip((ends - inner[known]).tolist(), ends.tolist(), strict=True)]
-    if found != checksums[known].tolist():
+    actual_checksums = [crc32(view[start:end]) for start, end in zip((ends - inner[has_checksum]).tolist(), ends.tolist(), strict=True)]
+    if actual_checksums != checksums[has_checksum].tolist():
         raise ValueError("the checksum of a page does not match")

@@ -112,10 +112,10 @@ class ParquetDataFile:
             column: Name of an atomic column in the file.
             data_type: Type of the column in the file's schema. Bounds of a column stored with another type are unknown.
         """
-        known, place = self._footer.bounds, (group.index, column, data_type)
-        if place not in known:
-            known[place] = self._bounds(group, column, data_type)
-        return known[place]
+        cached_bounds, cache_key = self._footer.bounds, (group.index, column, data_type)
+        if cache_key not in cached_bounds:
+            cached_bounds[cache_key] = self._bounds(group, column, data_type)
+        return cached_bounds[cache_key]
 
     def _bounds(self, group: RowGroup, column: str, data_type: DataType) -> ColumnBounds | None:
         if column not in self._leaves or not has_bounds(self.schema.field(column).type, data_type):
@@ -156,9 +156,9 @@ class ParquetDataFile:
             raise CorruptIndex(f"{self.path}: the Bloom filter or dictionary of column '{column}' cannot be used: {error}") from error
 
     def _lacks(self, chunk: ChunkValues, length: int, encoded: tuple[bytes, ...], most_bytes: int) -> bool:
-        bloom, whole = chunk.bloom, min(most_bytes, thresholds.bloom_read_bytes)
+        bloom, bloom_read_bytes = chunk.bloom, min(most_bytes, thresholds.bloom_read_bytes)
         is_cheap = chunk.bloom_cost(len(encoded)) <= most_bytes
-        if bloom is not None and is_cheap and not bloom_has_one(self._read_verified, bloom, self._footer.end, encoded, whole):
+        if bloom is not None and is_cheap and not bloom_has_one(self._read_verified, bloom, self._footer.end, encoded, bloom_read_bytes):
             return True
         if chunk.dictionary is None or chunk.dictionary[1] > most_bytes:
             return False
@@ -227,7 +227,7 @@ class ParquetDataFile:
         """
         if not self._is_small and can_prefetch(self._source):
             chunks = [chunk for name in columns for chunk in self._chunks(name, group)]
-            prefetch(self._source, chunks if pages is None else [place for name in columns for place in pages.places(name, rows)])
+            prefetch(self._source, chunks if pages is None else [page_range for name in columns for page_range in pages.places(name, rows)])
 
     def _chunks(self, column: str, group: RowGroup) -> Iterator[tuple[int, int]]:
         """Yield (offset, length) of a column's chunks."""
@@ -251,13 +251,17 @@ class ParquetDataFile:
         Raises:
             CorruptFile: The pages cannot be decoded.
         """
-        known = [pages.column(name) for name in columns]
-        flat = [one for one in known if isinstance(one, ColumnPages)]
+        column_pages = [pages.column(name) for name in columns]
+        flat = [leaf_pages for leaf_pages in column_pages if isinstance(leaf_pages, ColumnPages)]
         with decoding(self.path, "Parquet"):
-            taken = iter(take_rows(flat, rows))
+            values = iter(take_rows(flat, rows))
         return [
-            next(taken) if isinstance(one, ColumnPages) else None if one is None else self._take_nested(one, name, rows)
-            for one, name in zip(known, columns, strict=True)
+            next(values)
+            if isinstance(leaf_pages, ColumnPages)
+            else None
+            if leaf_pages is None
+            else self._take_nested(leaf_pages, name, rows)
+            for leaf_pages, name in zip(column_pages, columns, strict=True)
         ]
 
     def take_masked(self, pages: GroupPages, columns: Sequence[str], mask: Any) -> list[Any | None] | None:
@@ -265,22 +269,26 @@ class ParquetDataFile:
 
         None for a column that another method reads. None as result: this applies to most bytes of the columns.
         """
-        known = [self._maskable(pages, name) for name in columns]
-        flat = [(one, self.schema.field(name).type) for one, name in zip(known, columns, strict=True) if one is not None]
-        if sum(one.compressed_size for one, _ in flat) < thresholds.masked_chunk_bytes:
+        column_pages = [self._maskable(pages, name) for name in columns]
+        flat = [
+            (leaf_pages, self.schema.field(name).type)
+            for leaf_pages, name in zip(column_pages, columns, strict=True)
+            if leaf_pages is not None
+        ]
+        if sum(leaf_pages.compressed_size for leaf_pages, _ in flat) < thresholds.masked_chunk_bytes:
             return None
         with suppress(*DAMAGE, pa.ArrowException, OSError):  # if the file is damaged, the full decode reports it
-            found = masked_rows([one for one, _ in flat], [arrow for _, arrow in flat], mask)
-            if found is not None:
-                taken = iter(found)
-                return [None if one is None else next(taken) for one in known]
+            masked = masked_rows([leaf_pages for leaf_pages, _ in flat], [arrow for _, arrow in flat], mask)
+            if masked is not None:
+                values = iter(masked)
+                return [None if leaf_pages is None else next(values) for leaf_pages in column_pages]
         return None
 
     def _maskable(self, pages: GroupPages, name: str) -> ColumnPages | None:
         """Return the pages if polars reads them faster."""
-        known = pages.column(name) if can_decode(self.schema.field(name).type) else None
+        column_pages = pages.column(name) if can_decode(self.schema.field(name).type) else None
         # The first decoder reads DELTA_BINARY_PACKED in a third of the time.
-        return known if isinstance(known, ColumnPages) and not known.holds_differences else None
+        return column_pages if isinstance(column_pages, ColumnPages) and not column_pages.holds_differences else None
 
     def rows_of_texts(self, pages: Sequence[GroupPages], column: str, texts: Sequence[str]) -> list[Any] | None:
         """Return the positions of ``texts`` in each row group.
@@ -289,18 +297,18 @@ class ParquetDataFile:
         """
         if not pa.types.is_string(self.schema.field(column).type) or self._has_small_dictionary(column):
             return None
-        known = [group.column(column) for group in pages]
-        flat = [one for one in known if isinstance(one, ColumnPages)]
-        if len(flat) < len(known) or sum(one.compressed_size for one in flat) < thresholds.masked_chunk_bytes:
+        column_pages = [group.column(column) for group in pages]
+        flat = [leaf_pages for leaf_pages in column_pages if isinstance(leaf_pages, ColumnPages)]
+        if len(flat) < len(column_pages) or sum(leaf_pages.compressed_size for leaf_pages in flat) < thresholds.masked_chunk_bytes:
             return None
         with suppress(*DAMAGE, OSError):  # if the file is damaged, the full decode reports it
             return rows_of_texts(flat, texts)
         return None
 
-    def _take_nested(self, known: NestedPages, column: str, rows: Any) -> Any | None:
+    def _take_nested(self, nested_pages: NestedPages, column: str, rows: Any) -> Any | None:
         arrow = self.schema.field(column).type
         with suppress(*DAMAGE, pa.ArrowException, OSError):  # if the file is damaged, the full decode reports it
-            return known.take(rows, arrow) if can_weave(arrow) else None
+            return nested_pages.take(rows, arrow) if can_weave(arrow) else None
         return None
 
     def compressed_size(self, columns: Sequence[str], groups: Sequence[RowGroup]) -> int:
@@ -369,7 +377,7 @@ class ParquetDataFile:
         """Yield batches of a small file, whose decoded columns are cached."""
         for group in [group for group in groups if group.num_rows]:
             places = {name: ("column", group.index, unit, name) for name in columns}
-            arrays = {name: parts.get(place) for name, place in places.items()}
+            arrays = {name: parts.get(cache_key) for name, cache_key in places.items()}
             absent = [name for name, array in arrays.items() if array is None]
             if absent:
                 rows = pa.Table.from_batches(list(self._decode(absent, [group], frozenset(), unit, group.num_rows, threads=False)))
@@ -384,17 +392,17 @@ class ParquetDataFile:
     ) -> Iterator[Any]:
         reader = self._open(coded, unit)
         expected = sum([group.num_rows for group in groups])
-        found = 0
+        decoded_rows = 0
         if can_prefetch(self._source):
             prefetch_in_order(self._source, [[chunk for name in columns for chunk in self._chunks(name, group)] for group in groups])
         numbers, names = [group.index for group in groups], list(columns)
-        many = threads and expected > thresholds.one_thread_rows
+        use_threads = threads and expected > thresholds.one_thread_rows
         with decoding(self.path, "Parquet"):  # errors of the consumer are not raised in this block
-            for batch in reader.iter_batches(batch_size=batch_rows, row_groups=numbers, columns=names, use_threads=many):
-                found += batch.num_rows
+            for batch in reader.iter_batches(batch_size=batch_rows, row_groups=numbers, columns=names, use_threads=use_threads):
+                decoded_rows += batch.num_rows
                 yield batch.select(names)
-        if found != expected:
-            raise CorruptFile(self.path, f"{found} rows were decoded, but its footer says {expected}")
+        if decoded_rows != expected:
+            raise CorruptFile(self.path, f"{decoded_rows} rows were decoded, but its footer says {expected}")
 
     def _with_nanos(self, batch: Any, digits: Any) -> Any:
         """Replace columns of ``batch`` by nanoseconds, after an overflow check."""
@@ -432,7 +440,7 @@ class ParquetDataFile:
             self._readers[dictionaries, unit] = reader
         return reader
 
-    def _batch_rows(self, columns: Sequence[str], batch_bytes: int, most: int) -> int:
+    def _batch_rows(self, columns: Sequence[str], batch_bytes: int, max_rows: int) -> int:
         """Return the maximum rows per batch.
 
         Computed for the row group with the largest rows.
@@ -441,7 +449,7 @@ class ParquetDataFile:
         leaves = sum([len(self._leaves[name]) for name in columns])
         batch_bytes = max(batch_bytes, min(leaves * thresholds.batch_column_bytes, thresholds.batch_growth * batch_bytes))
         rows = [batch_bytes * group.num_rows // max(1, self.decoded_size(columns, group)) for group in self.row_groups if group.num_rows]
-        return max(1, min([most, *rows]))
+        return max(1, min([max_rows, *rows]))
 
     def _has_small_dictionary(self, column: str) -> bool:
         """Return whether a text column always has a small dictionary."""
@@ -476,18 +484,18 @@ def _are_exact(nanos: Any, micros: Any, *, may_wrap: bool) -> bool:
     return bool(((excess == 0) | before_1970).all())
 
 
-def _in_step(batches: Iterator[Any], others: Iterator[Any]) -> Iterator[tuple[Any, Any]]:
+def _in_step(batches: Iterator[Any], other_batches: Iterator[Any]) -> Iterator[tuple[Any, Any]]:
     """Pair the batches of two streams with the same rows."""
     # Batches also end where the dictionary of a text column ends, so the streams differ.
     rest: Any = None
     for batch in (batch for batch in batches if batch.num_rows):
         pieces: list[Any] = []
-        while (found := sum(map(len, pieces))) < batch.num_rows:
-            rest = rest if rest is not None and rest.num_rows else next(others)
-            pieces.append(rest.slice(0, batch.num_rows - found))
+        while (row_count := sum(map(len, pieces))) < batch.num_rows:
+            rest = rest if rest is not None and rest.num_rows else next(other_batches)
+            pieces.append(rest.slice(0, batch.num_rows - row_count))
             rest = rest.slice(len(pieces[-1]))
         yield batch, pieces[0] if len(pieces) == 1 else pa.Table.from_batches(pieces).combine_chunks().to_batches()[0]
-    for _ in others:  # reading to the end runs the row count check
+    for _ in other_batches:  # reading to the end runs the row count check
         pass
 
 

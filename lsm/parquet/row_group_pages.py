@@ -68,10 +68,10 @@ class GroupPages:
         if pages is None:
             return None
         try:
-            known = pages.bounds(data_type)
+            page_bounds = pages.bounds(data_type)
         except DAMAGE:
             return None
-        return None if known is None else (known, pages.starts)
+        return None if page_bounds is None else (page_bounds, pages.starts)
 
     def places(self, name: str, rows: _Rows) -> list[tuple[int, int]]:
         """Return (offset, length) of pages with ``rows``, and the dictionary.
@@ -81,7 +81,7 @@ class GroupPages:
         pages = self.column(name)
         parts = () if pages is None else pages.leaves if isinstance(pages, NestedPages) else (pages,)
         pages_of = TouchedPages(rows)
-        return [place for part in parts for place in part.places(pages_of.of(part.starts))]
+        return [page_range for part in parts for page_range in part.places(pages_of.of(part.starts))]
 
     def cost(self, names: Sequence[str], rows: _Rows) -> tuple[int, bool]:
         """Return the bytes of a page read, if worthwhile.
@@ -110,15 +110,15 @@ def matching_rows(predicate: Predicate, num_rows: int, lookup: PageLookup, types
     >>> matching_rows(Compare(ColumnRef("a"), Op.GT, 6), 3, lambda _: pages, {"a": ColumnType(Kind.INT)}).tolist()
     [False, False, True]
     """
-    pages = {column: known for column in {leaf.column for leaf in leaves(predicate)} if (known := lookup(column)) is not None}
+    pages = {column: page_bounds for column in {leaf.column for leaf in leaves(predicate)} if (page_bounds := lookup(column)) is not None}
     breaks = _all_breaks([starts for _, starts in pages.values()], num_rows)
 
     def of_leaf(leaf: Leaf) -> _Mask:
         if leaf.column not in pages:
             return np.ones(len(breaks) - 1, np.bool_)
         bounds, starts = pages[leaf.column]
-        wanted = may_match_each(leaf, lambda _: bounds, types, len(starts) - 1)
-        return wanted if starts is breaks else wanted[np.searchsorted(starts, breaks[:-1], side="right") - 1]
+        page_mask = may_match_each(leaf, lambda _: bounds, types, len(starts) - 1)
+        return page_mask if starts is breaks else page_mask[np.searchsorted(starts, breaks[:-1], side="right") - 1]
 
     return np.repeat(combine_masks(predicate, len(breaks) - 1, of_leaf), np.diff(breaks))
 
@@ -127,5 +127,5 @@ def _all_breaks(starts: Sequence[_Rows], num_rows: int) -> _Rows:
     """Return the first rows of all pages, then row count."""
     if not starts:
         return np.array([0, num_rows])
-    alike = all(one is starts[0] for one in starts)
+    alike = all(page_starts is starts[0] for page_starts in starts)
     return starts[0] if alike else np.unique(np.concatenate(starts))

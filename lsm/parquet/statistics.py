@@ -36,12 +36,12 @@ def column_bounds(low: Any, high: Any, nulls: int | None, rows: int, data_type: 
     if low is None or high is None:
         return ColumnBounds(None, None, nulls, rows)
     try:
-        least, most = _plain(low, data_type), _plain(high, data_type)
+        least, greatest = _plain(low, data_type), _plain(high, data_type)
     except (ValueError, TypeError, OverflowError):
         return ColumnBounds(None, None, nulls, rows)
     if data_type.kind in FLOATS:
-        most = math.nan  # NaN is the greatest value, but writers omit it from the maximum
-    return ColumnBounds(least, most, nulls, rows)
+        greatest = math.nan  # NaN is the greatest value, but writers omit it from the maximum
+    return ColumnBounds(least, greatest, nulls, rows)
 
 
 def has_bounds(arrow: Any, data_type: DataType) -> bool:
@@ -118,8 +118,8 @@ def check_pages(pages: BoundsColumn, chunk: ColumnBounds, order: int, data_type:
     if not filled.any() or not pages.known[filled].all():
         return
     low, high = pages.low[filled], pages.high[filled]
-    whole = BoundsColumn.of([chunk], data_type)
-    if whole.known[0] and (low.min() > whole.low[0] or high.max() < whole.high[0]):
+    chunk_bounds = BoundsColumn.of([chunk], data_type)
+    if chunk_bounds.known[0] and (low.min() > chunk_bounds.low[0] or high.max() < chunk_bounds.high[0]):
         raise ValueError("the pages have other bounds than their chunk")
     for side in (low, high) if order in {1, 2} else ():
         before, after = (side[:-1], side[1:]) if order == 1 else (side[1:], side[:-1])
@@ -135,29 +135,29 @@ def _numbers(index: bytes, form: np.dtype[Any], count: int) -> tuple[list[AnyArr
     flags = list_head(index, 0, TRUE_FIELD)
     if flags is None or flags[0] != count or index[flags[1] : flags[1] + count] != _NOT_ALL_NULL * count:
         return None
-    at, sides = flags[1] + count, []
+    offset, sides = flags[1] + count, []
     for _ in range(2):
-        head, size = list_head(index, at, BINARY), count * (1 + form.itemsize)
+        head, size = list_head(index, offset, BINARY), count * (1 + form.itemsize)
         if head is None or head[0] != count or head[1] + size > len(index):
             return None
         lines = np.frombuffer(index, np.uint8, size, head[1]).reshape(count, 1 + form.itemsize)
         if (lines[:, 0] != form.itemsize).any():
             return None
         sides.append(lines[:, 1:].copy().view(form).reshape(count))
-        at = head[1] + size
-    if len(index) < at + 3 or index[at] != _NUMBER or index[at + 1] >= _LONGER:
+        offset = head[1] + size
+    if len(index) < offset + 3 or index[offset] != _NUMBER or index[offset + 1] >= _LONGER:
         return None
-    order, at = index[at + 1], at + 2
+    order, offset = index[offset + 1], offset + 2
     nulls = np.full(count, -1, np.int64)
-    if index[at] != _END:
-        head = list_head(index, at, I64)
+    if index[offset] != _END:
+        head = list_head(index, offset, I64)
         if head is None or head[0] != count or head[1] + count >= len(index):
             return None
-        raw, at = np.frombuffer(index, np.uint8, count, head[1]), head[1] + count
+        raw, offset = np.frombuffer(index, np.uint8, count, head[1]), head[1] + count
         if (raw >= _LONGER).any():
             return None
         nulls = unzigzag(raw.astype(np.int64))
-    return (sides, nulls, unzigzag(order)) if index[at] == _END and at + 1 == len(index) else None
+    return (sides, nulls, unzigzag(order)) if index[offset] == _END and offset + 1 == len(index) else None
 
 
 def _one_by_one(index: bytes, physical_type: int, data_type: DataType, rows: Int64s) -> tuple[BoundsColumn, int]:
@@ -168,10 +168,10 @@ def _one_by_one(index: bytes, physical_type: int, data_type: DataType, rows: Int
     nulls = list_of(fields, ColumnIndex.NULL_COUNTS) if ColumnIndex.NULL_COUNTS in fields else [None] * len(empty)
     if not len(empty) == len(low) == len(high) == len(nulls) == len(rows):
         raise ValueError("a column index has another number of pages than its offset index")
-    found = [
+    page_bounds = [
         ColumnBounds(None, None, count, count)
         if null_page == 1
-        else column_bounds(decode_plain(least, physical_type), decode_plain(most, physical_type), null_count, count, data_type)
-        for null_page, least, most, null_count, count in zip(empty, low, high, nulls, rows.tolist(), strict=True)
+        else column_bounds(decode_plain(least, physical_type), decode_plain(greatest, physical_type), null_count, count, data_type)
+        for null_page, least, greatest, null_count, count in zip(empty, low, high, nulls, rows.tolist(), strict=True)
     ]
-    return BoundsColumn.of(found, data_type), value(fields, ColumnIndex.BOUNDARY_ORDER)
+    return BoundsColumn.of(page_bounds, data_type), value(fields, ColumnIndex.BOUNDARY_ORDER)

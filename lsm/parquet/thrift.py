@@ -18,10 +18,10 @@ _LISTS = frozenset({LIST, SET})
 _BYTES = frozenset({TRUE_FIELD, FALSE_FIELD, BYTE})
 
 
-def decode_struct(data: bytes, at: int = 0, known: Struct | None = None) -> tuple[Struct, int]:
+def decode_struct(data: bytes, offset: int = 0, decoded_fields: Struct | None = None) -> tuple[Struct, int]:
     """Decode the struct at byte 0, and return its length.
 
-    Lists are ``(element type, values)``. With ``known``, the fields that end before byte ``at``, decoding continues there.
+    Lists are ``(element type, values)``. With ``decoded_fields``, the fields that end before byte ``offset``, decoding continues there.
 
     Raises:
         ValueError: The bytes are damaged.
@@ -30,7 +30,7 @@ def decode_struct(data: bytes, at: int = 0, known: Struct | None = None) -> tupl
     ({1: (5, 3), 2: (8, b'abc')}, 8)
     """
     try:
-        return _struct(data, at, known)
+        return _struct(data, offset, decoded_fields)
     except IndexError as error:
         raise ValueError("ends early") from error
 
@@ -61,38 +61,38 @@ def with_fields(encoded: bytes, last: int, fields: Struct) -> bytes:
     return bytes(out)
 
 
-def list_head(data: bytes, at: int, kind: int) -> tuple[int, int] | None:
-    """Return length and start of the list at byte ``at``.
+def list_head(data: bytes, offset: int, kind: int) -> tuple[int, int] | None:
+    """Return length and start of the list at byte ``offset``.
 
     None: the next field is not a list of ``kind``. The next field has the number after that of the field before.
 
     >>> list_head(encode_struct({1: (LIST, (I64, [7, 8]))}), 0, I64), list_head(b"", 0, I64)
     ((2, 2), None)
     """
-    if len(data) < at + 2 or data[at] != _NEXT_IS_A_LIST or data[at + 1] & 15 != kind:
+    if len(data) < offset + 2 or data[offset] != _NEXT_IS_A_LIST or data[offset + 1] & 15 != kind:
         return None
-    count, at = data[at + 1] >> 4, at + 2
+    count, offset = data[offset + 1] >> 4, offset + 2
     if count == 15:
         try:
-            count, at = varint(data, at)
+            count, offset = varint(data, offset)
         except (IndexError, ValueError):
             return None
-    return (count, at) if count <= len(data) - at else None
+    return (count, offset) if count <= len(data) - offset else None
 
 
-def _struct(data: bytes, at: int, known: Struct | None = None) -> tuple[Struct, int]:
-    """Return the struct at byte ``at`` and its end."""
+def _struct(data: bytes, offset: int, decoded_fields: Struct | None = None) -> tuple[Struct, int]:
+    """Return the struct at byte ``offset`` and its end."""
     # Nested structs are decoded in the same loop, for speed: metadata consists of small structs.
-    fields: Struct = {} if known is None else dict(known)
-    number = 0 if known is None else max(known)
+    fields: Struct = {} if decoded_fields is None else dict(decoded_fields)
+    number = 0 if decoded_fields is None else max(decoded_fields)
     outer: list[tuple[Struct, int, list[Struct] | None, int]] = []
     """Enclosing structs: fields, current field number, elements of the current list, number of elements left."""
     while True:
-        header = data[at]
-        at += 1
+        header = data[offset]
+        offset += 1
         if header == 0:
             if not outer:
-                return fields, at
+                return fields, offset
             inner, (fields, number, elements, left) = fields, outer.pop()
             if elements is None:
                 fields[number] = STRUCT, inner
@@ -106,42 +106,42 @@ def _struct(data: bytes, at: int, known: Struct | None = None) -> tuple[Struct, 
         if header > 15:
             number += header >> 4
         else:
-            raw, at = varint(data, at)
+            raw, offset = varint(data, offset)
             number = unzigzag(raw)
         if number in fields:
             raise ValueError(f"field {number} exists twice")
         if kind in _INTEGERS:
-            raw = data[at]
-            at += 1
+            raw = data[offset]
+            offset += 1
             if raw > 0x7F:
-                byte = data[at]
+                byte = data[offset]
                 if byte < 0x80:
                     raw += (byte << 7) - 0x80
-                    at += 1
+                    offset += 1
                 else:
-                    raw, at = varint(data, at - 1)
+                    raw, offset = varint(data, offset - 1)
             fields[number] = kind, raw >> 1 ^ -(raw & 1)
         elif kind == BINARY:
-            raw = data[at]
-            at += 1
+            raw = data[offset]
+            offset += 1
             if raw > 0x7F:
-                raw, at = varint(data, at - 1)
-            end = at + raw
+                raw, offset = varint(data, offset - 1)
+            end = offset + raw
             if end > len(data):
                 raise ValueError(f"{raw} bytes exceed the data")
-            fields[number] = kind, data[at:end]
-            at = end
+            fields[number] = kind, data[offset:end]
+            offset = end
         elif kind == STRUCT:
             outer.append((fields, number, None, 0))
             fields, number = {}, 0
         elif kind in _BOOLEANS:
             fields[number] = kind, kind == TRUE_FIELD
         elif kind in _LISTS:
-            count, element = data[at] >> 4, data[at] & 15
-            at += 1
+            count, element = data[offset] >> 4, data[offset] & 15
+            offset += 1
             if count == 15:
-                count, at = varint(data, at)
-            if count > len(data) - at:
+                count, offset = varint(data, offset)
+            if count > len(data) - offset:
                 raise ValueError(f"a list of {count} elements exceeds the data")
             if element == STRUCT:
                 structs: list[Struct] = []
@@ -150,67 +150,67 @@ def _struct(data: bytes, at: int, known: Struct | None = None) -> tuple[Struct, 
                     outer.append((fields, number, structs, count))
                     fields, number = {}, 0
             else:
-                values, at = _elements(data, at, element, count)
+                values, offset = _elements(data, offset, element, count)
                 fields[number] = kind, (element, values)
         else:
-            value, at = _value(data, at, kind)
+            value, offset = _value(data, offset, kind)
             fields[number] = kind, value
         if len(outer) > _MAX_DEPTH:
             raise ValueError("nests too deeply")
 
 
-def _value(data: bytes, at: int, kind: int) -> tuple[Any, int]:
+def _value(data: bytes, offset: int, kind: int) -> tuple[Any, int]:
     """Decode a value or list element of a rare type."""
     if kind in _BYTES:
-        return data[at], at + 1
+        return data[offset], offset + 1
     if kind == DOUBLE:
-        if len(data) < at + 8:
+        if len(data) < offset + 8:
             raise ValueError("a number exceeds the data")
-        return data[at : at + 8], at + 8
+        return data[offset : offset + 8], offset + 8
     raise ValueError(f"type {kind} was not expected")
 
 
-def _elements(data: bytes, at: int, kind: int, count: int) -> tuple[list[Any], int]:
+def _elements(data: bytes, offset: int, kind: int, count: int) -> tuple[list[Any], int]:
     """Decode the elements of a list of scalars."""
     values: list[Any] = []
     if kind in _INTEGERS:
         for _ in range(count):
-            raw = data[at]
-            at += 1
+            raw = data[offset]
+            offset += 1
             if raw > 0x7F:
-                raw, at = varint(data, at - 1)
+                raw, offset = varint(data, offset - 1)
             values.append(raw >> 1 ^ -(raw & 1))
     elif kind == BINARY:
         for _ in range(count):
-            raw = data[at]
-            at += 1
+            raw = data[offset]
+            offset += 1
             if raw > 0x7F:
-                raw, at = varint(data, at - 1)
-            end = at + raw
+                raw, offset = varint(data, offset - 1)
+            end = offset + raw
             if end > len(data):
                 raise ValueError(f"{raw} bytes exceed the data")
-            values.append(data[at:end])
-            at = end
+            values.append(data[offset:end])
+            offset = end
     else:
         for _ in range(count):
-            value, at = _value(data, at, kind)
+            value, offset = _value(data, offset, kind)
             values.append(value)
-    return values, at
+    return values, offset
 
 
-def varint(data: bytes, at: int) -> tuple[int, int]:
-    """Decode the number at byte ``at``, and return its end.
+def varint(data: bytes, offset: int) -> tuple[int, int]:
+    """Decode the number at byte ``offset``, and return its end.
 
     >>> varint(bytes([0x96, 0x01]), 0)
     (150, 2)
     """
     value = shift = 0
     while True:
-        byte = data[at]
-        at += 1
+        byte = data[offset]
+        offset += 1
         value |= (byte & 0x7F) << shift
         if byte < 0x80:
-            return value, at
+            return value, offset
         shift += 7
         if shift > 63:
             raise ValueError("a number of more than 64 bits")

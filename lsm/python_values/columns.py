@@ -18,11 +18,11 @@ from lsm.schema.lossless_cast import values_hint
 from manifest.io.errors import SchemaMismatch
 
 
-def python_column(name: str, values: Any, wanted: pa.DataType | None, *, first_row: int = 0, widens: bool = False) -> Any:
+def python_column(name: str, values: Any, target_type: pa.DataType | None, *, first_row: int = 0, widens: bool = False) -> Any:
     """Convert the values of a column to Arrow.
 
-    Columns with an Arrow type keep it: ``conform`` checks them. Python values become ``wanted``. None: infer the type.
-    ``widens``: numbers that ``wanted`` cannot have get an inferred type. ``first_row`` is the number of the first value in error messages.
+    Columns with an Arrow type keep it: ``conform`` checks them. Python values become ``target_type``. None: infer the type.
+    ``widens``: numbers that ``target_type`` cannot have get an inferred type. ``first_row`` is the number of the first value in error messages.
 
     Raises:
         SchemaMismatch: A value does not fit; the message names row and column.
@@ -51,19 +51,19 @@ def python_column(name: str, values: Any, wanted: pa.DataType | None, *, first_r
     if of_pandas:
         listed = without_nan(listed)
     try:
-        return python_array(listed, infer_type(listed) if wanted is None else wanted)
+        return python_array(listed, infer_type(listed) if target_type is None else target_type)
     except InvalidValue as error:
-        if widens and wanted is not None and (wider := _wider(listed, wanted)) is not None:
+        if widens and target_type is not None and (wider := _wider(listed, target_type)) is not None:
             return wider
         where = f"column '{name}{error.path}', row {first_row + error.row}"
-        raise SchemaMismatch(f"{where}: {error.reason}{'' if error.path else values_hint(wanted)}") from error
+        raise SchemaMismatch(f"{where}: {error.reason}{'' if error.path else values_hint(target_type)}") from error
 
 
-def _wider(values: Sequence[Any], wanted: pa.DataType) -> pa.Array | None:
-    """Return numbers in a type of their own. None: some value is no number, or ``wanted`` has none."""
+def _wider(values: Sequence[Any], target_type: pa.DataType) -> pa.Array | None:
+    """Return numbers in a type of their own. None: some value is no number, or ``target_type`` has none."""
     try:
         kind = infer_type(values)
-        return python_array(values, kind) if _is_number(wanted) and _is_number(kind) else None
+        return python_array(values, kind) if _is_number(target_type) and _is_number(kind) else None
     except InvalidValue:
         return None
 
@@ -80,13 +80,13 @@ def _holds_objects(dtype: Any) -> bool:
     return str(getattr(getattr(dtype, "categories", None), "dtype", dtype)) == "object"
 
 
-def python_scalar(name: str, value: Any, wanted: pa.DataType) -> pa.Scalar:
+def python_scalar(name: str, value: Any, target_type: pa.DataType) -> pa.Scalar:
     """Convert one value of a column.
 
     Raises:
         SchemaMismatch: The value does not fit; the message names the column.
     """
     try:
-        return python_array([value], wanted)[0]
+        return python_array([value], target_type)[0]
     except InvalidValue as error:
-        raise SchemaMismatch(f"column '{name}{error.path}': {error.reason}{'' if error.path else values_hint(wanted)}") from error
+        raise SchemaMismatch(f"column '{name}{error.path}': {error.reason}{'' if error.path else values_hint(target_type)}") from error

@@ -94,17 +94,19 @@ class _Group:
 
 def _groups(values: Sequence[Any], kinds: frozenset[type], families: set[Family]) -> Iterator[_Group]:
     for family in sorted(families):
-        own = {kind for kind in kinds if family_of(kind) is family}
-        found = values if len(families) == 1 else [value if type(value) in own else None for value in values]
+        family_kinds = {kind for kind in kinds if family_of(kind) is family}
+        family_values = values if len(families) == 1 else [value if type(value) in family_kinds else None for value in values]
         if family is Family.DATETIME:
-            yield from _datetimes(found, own)
+            yield from _datetimes(family_values, family_kinds)
         elif family is Family.DATETIME64:
-            yield from _split(family, found, lambda value: (np.datetime_data(value)[0], False))
+            yield from _split(family, family_values, lambda value: (np.datetime_data(value)[0], False))
         elif family is Family.ARROW:
-            for kind in {value.type for value in found if value is not None}:
-                yield _Group(family, [value if value is not None and value.type == kind and value.is_valid else None for value in found])
+            for kind in {value.type for value in family_values if value is not None}:
+                yield _Group(
+                    family, [value if value is not None and value.type == kind and value.is_valid else None for value in family_values]
+                )
         else:
-            yield _Group(family, found)
+            yield _Group(family, family_values)
 
 
 def _datetimes(values: Sequence[Any], kinds: set[type]) -> Iterator[_Group]:
@@ -121,10 +123,10 @@ def _datetimes(values: Sequence[Any], kinds: set[type]) -> Iterator[_Group]:
     yield from _split(Family.DATETIME, values, place)
 
 
-def _split(family: Family, values: Sequence[Any], place: Callable[[Any], tuple[str, bool]]) -> Iterator[_Group]:
-    places = [None if value is None else place(value) for value in values]
-    for wanted in sorted({found for found in places if found is not None}):
-        yield _Group(family, [value if at == wanted else None for value, at in zip(values, places, strict=True)], *wanted)
+def _split(family: Family, values: Sequence[Any], form_of: Callable[[Any], tuple[str, bool]]) -> Iterator[_Group]:
+    places = [None if value is None else form_of(value) for value in values]
+    for form in sorted({value_form for value_form in places if value_form is not None}):
+        yield _Group(family, [value if row_form == form else None for value, row_form in zip(values, places, strict=True)], *form)
 
 
 def _leaf(group: _Group, target: pa.DataType) -> Any:
@@ -219,9 +221,9 @@ def _natural(group: _Group) -> Any:
                 raise TypeError("a time with a zone is not a time of day")
             return pa.array(values, pa.time64("us"))
         case Family.ARROW:
-            found = pa.array(values)
-            found.validate(full=True)
-            return found
+            array = pa.array(values)
+            array.validate(full=True)
+            return array
         case Family.OTHER | Family.LIST | Family.MAPPING | Family.VARIANT | Family.NULL:
             if any(value is not None for value in values):
                 raise TypeError
@@ -292,21 +294,21 @@ def _part(values: Sequence[Any], target: pa.DataType, offsets: Sequence[int] | N
     ``step(row, at)`` returns the path of part ``at`` of a row. ``offsets`` None means that each row has one part.
     """
     try:
-        found = python_array(values, target)
+        parts = python_array(values, target)
     except InvalidValue as error:
         row = error.row if offsets is None else bisect_right(offsets, error.row) - 1
         raise error.inside(row, step(row, error.row if offsets is None else error.row - offsets[row])) from error
-    if isinstance(found, pa.ChunkedArray):
+    if isinstance(parts, pa.ChunkedArray):
         raise InvalidValue(0, "", "the texts inside this column take more than 2 GiB: write fewer rows at once")
-    return found
+    return parts
 
 
 def _lists(values: Sequence[Any], target: pa.DataType) -> Any:
     _refuse_others(values, frozenset({Family.NULL, Family.LIST}), target)
     _refuse_dimensions(values, target)
     present, offsets, mask = _present(values)
-    found = _part(list(chain.from_iterable(present)), target.value_type, offsets, lambda _, at: f"[{at}]")
-    lists = pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), found, type=pa.list_(target.value_field), mask=mask)
+    elements = _part(list(chain.from_iterable(present)), target.value_type, offsets, lambda _, index: f"[{index}]")
+    lists = pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), elements, type=pa.list_(target.value_field), mask=mask)
     if not pa.types.is_fixed_size_list(target):
         return lists
     wrong = next((row for row, value in enumerate(values) if value is not None and len(value) != target.list_size), None)
@@ -320,19 +322,19 @@ def _maps(values: Sequence[Any], target: pa.DataType) -> Any:
     _refuse_dimensions(values, target)
     present, offsets, mask = _present(values)
     pairs = list(chain.from_iterable(value.items() if isinstance(value, Mapping) else value for value in present))
-    for at, pair in enumerate(pairs if set(map(type, pairs)) - {tuple} or set(map(len, pairs)) - {2} else ()):
+    for index, pair in enumerate(pairs if set(map(type, pairs)) - {tuple} or set(map(len, pairs)) - {2} else ()):
         if not isinstance(pair, tuple | list) or len(pair) != 2:
-            row = bisect_right(offsets, at) - 1
+            row = bisect_right(offsets, index) - 1
             raise InvalidValue(
-                row, f"[{at - offsets[row]}]", f"{_short(pair)} ({_kind_name(pair)}) is not a pair; give a dict, or pairs (key, value)"
+                row, f"[{index - offsets[row]}]", f"{_short(pair)} ({_kind_name(pair)}) is not a pair; give a dict, or pairs (key, value)"
             )
     keys, items = [key for key, _ in pairs], [item for _, item in pairs]
-    found = _part(keys, target.key_type, offsets, lambda row, at: f"[key {keys[offsets[row] + at]!r:.40}]")
-    if found.null_count:
-        row = bisect_right(offsets, int(pc.index(found.is_null(), True).as_py())) - 1  # returns an Arrow scalar
+    key_array = _part(keys, target.key_type, offsets, lambda row, index: f"[key {keys[offsets[row] + index]!r:.40}]")
+    if key_array.null_count:
+        row = bisect_right(offsets, int(pc.index(key_array.is_null(), True).as_py())) - 1  # returns an Arrow scalar
         raise InvalidValue(row, "", "a key is null")
-    held = _part(items, target.item_type, offsets, lambda row, at: f"[{keys[offsets[row] + at]!r:.40}]")
-    return pa.MapArray.from_arrays(pa.array(offsets, pa.int32()), found, held, type=target, mask=mask)
+    item_array = _part(items, target.item_type, offsets, lambda row, index: f"[{keys[offsets[row] + index]!r:.40}]")
+    return pa.MapArray.from_arrays(pa.array(offsets, pa.int32()), key_array, item_array, type=target, mask=mask)
 
 
 def _structs(values: Sequence[Any], target: pa.DataType) -> Any:

@@ -75,7 +75,7 @@ class ColumnFilesRead:
         if not needed:
             yield rows_only(rows[0].row_count - len(self.dead or ()))
             return
-        chosen: dict[str, list[str]] = {}
+        columns_by_file: dict[str, list[str]] = {}
         ids = {field.name: field.id for field in self.store.schema.fields}
         written = [(file, self._written_ids(file)) for file in rows]
         streams: list[Iterator[Any]] = []
@@ -84,20 +84,20 @@ class ColumnFilesRead:
                 streams.append(self._blobs(name, blobs[name], rows[0]))
             else:
                 owner = next((file for file, columns in written if ids[name] in columns), rows[0])
-                chosen.setdefault(owner.file_name, []).append(name)
-        streams += [self.read(file, chosen[file.file_name]) for file in rows if file.file_name in chosen]
+                columns_by_file.setdefault(owner.file_name, []).append(name)
+        streams += [self.read(file, columns_by_file[file.file_name]) for file in rows if file.file_name in columns_by_file]
         for position, every in _zip_columns(streams, rows[0].row_count, self.path(rows[0])):
             numbered = _add_row_numbers(every, rows[0], position) if ROW_NUMBERS.intersection(self.columns) else every
             batch = numbered if self.dead is None else drop_dead(numbered, self.dead, position)
-            kept = batch if self.predicate == TRUE else batch.filter(mask(self.predicate, batch, self.store.schema.column_types))
-            yield kept.select(list(self.columns)) if self.columns else rows_only(kept.num_rows)
+            matching = batch if self.predicate == TRUE else batch.filter(mask(self.predicate, batch, self.store.schema.column_types))
+            yield matching.select(list(self.columns)) if self.columns else rows_only(matching.num_rows)
 
     def _parts(self) -> tuple[list[DataFileMeta], dict[str, list[DataFileMeta]]]:
         """Separate regular files, and files of each BLOB column."""
         rows = [file for file in self.files if not file.is_blob]
         if len({(file.first_row_id, file.row_count) for file in rows}) != 1:
-            some = (rows or self.files)[0]
-            raise CorruptFile(self.path(some), "has other row ids than the other files with columns of its rows")
+            any_file = (rows or self.files)[0]
+            raise CorruptFile(self.path(any_file), "has other row ids than the other files with columns of its rows")
         blobs: dict[str, list[DataFileMeta]] = {}
         by_id = {field.id: field.name for field in self.store.schema.fields}
         for file in self.files[len(rows) :]:
@@ -118,8 +118,8 @@ class ColumnFilesRead:
             raise UnsupportedTable(
                 f"{self.store.root}: column '{name}' is {self.store.schema.field(name).type} in BLOB files, which is not supported"
             )
-        found, is_whole = blob_files(files, rows)
-        for file in found:
+        pieces, is_whole = blob_files(files, rows)
+        for file in pieces:
             self.report.files += 1
             for values in blob_batches(self.store.file_io, self.path(file), file):
                 yield pa.RecordBatch.from_arrays([values], schema=pa.schema([self.store.schema.arrow.field(name)]))
@@ -154,17 +154,17 @@ def _zip_columns(streams: Sequence[Iterator[Any]], count: int, path: str) -> Ite
     Raises:
         CorruptFile: A stream does not have ``count`` rows.
     """
-    held = [next(stream, _ENDED) for stream in streams]
-    done = 0
-    while done < count:
-        for at, stream in enumerate(streams):
-            while held[at] is not _ENDED and not held[at].num_rows:
-                held[at] = next(stream, _ENDED)
-        if any(batch is _ENDED for batch in held):
-            raise CorruptFile(path, f"has {count} rows, but a file with other columns of them has {done}")
-        length = min(batch.num_rows for batch in held)
-        pieces = [batch.slice(0, length) for batch in held]
-        held = [batch.slice(length) for batch in held]
+    pending = [next(stream, _ENDED) for stream in streams]
+    position = 0
+    while position < count:
+        for index, stream in enumerate(streams):
+            while pending[index] is not _ENDED and not pending[index].num_rows:
+                pending[index] = next(stream, _ENDED)
+        if any(batch is _ENDED for batch in pending):
+            raise CorruptFile(path, f"has {count} rows, but a file with other columns of them has {position}")
+        length = min(batch.num_rows for batch in pending)
+        pieces = [batch.slice(0, length) for batch in pending]
+        pending = [batch.slice(length) for batch in pending]
         fields = [field for piece in pieces for field in piece.schema]
-        yield done, pa.RecordBatch.from_arrays([column for piece in pieces for column in piece.columns], schema=pa.schema(fields))
-        done += length
+        yield position, pa.RecordBatch.from_arrays([column for piece in pieces for column in piece.columns], schema=pa.schema(fields))
+        position += length

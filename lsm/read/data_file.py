@@ -107,12 +107,12 @@ class DataFileRead:
         """Return the read of some columns of all rows of the open file."""
         return RowGroupRead(data, self.mapping, self.filter.types, columns, {}, TRUE, None, False, self.report)
 
-    def _of_open(self, data: OpenDataFile, chosen: Selection, progress: FileProgress) -> RowGroupRead:
+    def _of_open(self, data: OpenDataFile, selection: Selection, progress: FileProgress) -> RowGroupRead:
         present = set(data.schema.names)
         absent = [name for name, source in self.mapping.sources.items() if source is not None and source.name not in present]
         needed = {*self.columns, *([VALUE_KIND] if self.drop_retracts else [])}
         constants: dict[str, Plain] = {**dict.fromkeys(absent), **self._inside.constants}
-        residual = bind_constants(chosen.residual, constants, self.filter.types)
+        residual = bind_constants(selection.residual, constants, self.filter.types)
         retracts = (self.drop_retracts or VALUE_KIND in needed) and may_have_retracts(data, self.file.delete_row_count)
         if VALUE_KIND in needed and not retracts:
             constants[VALUE_KIND] = INSERT
@@ -125,7 +125,7 @@ class DataFileRead:
             self.columns,
             constants,
             residual,
-            chosen.rows,
+            selection.rows,
             self.drop_retracts and retracts,
             self.report,
             self.batch_bytes,
@@ -176,21 +176,21 @@ class DataFileRead:
 
         Computed without opening the data file.
         """
-        found = Selection(None, self._inside.unproven(self.file))
-        index = self._index() if found.residual != FALSE else None
-        if index is not None and found.residual != TRUE:
-            found = index.select(found.residual)
-        if self.deletion_file is not None and not found.is_empty:
-            found = found.without(dead_rows(self.store.file_io, self.deletion_file), self.file.row_count)
-        if self.top is not None and index is not None and found.residual == TRUE and self._has_no_retracts:
-            found = Selection(index.first(*self.top, found.rows), TRUE)
-        return found
+        selection = Selection(None, self._inside.unproven(self.file))
+        index = self._index() if selection.residual != FALSE else None
+        if index is not None and selection.residual != TRUE:
+            selection = index.select(selection.residual)
+        if self.deletion_file is not None and not selection.is_empty:
+            selection = selection.without(dead_rows(self.store.file_io, self.deletion_file), self.file.row_count)
+        if self.top is not None and index is not None and selection.residual == TRUE and self._has_no_retracts:
+            selection = Selection(index.first(*self.top, selection.rows), TRUE)
+        return selection
 
     @property
     def known_count(self) -> int | None:
         """Number of rows, if known without opening the data file."""
-        chosen = self.certain()
-        return None if chosen is None else chosen.count(self.file.row_count)
+        selection = self.certain()
+        return None if selection is None else selection.count(self.file.row_count)
 
     def certain(self, *, footer: bool = False) -> Selection | None:
         """Return the selection if it is exactly the result.
@@ -198,12 +198,12 @@ class DataFileRead:
         None: rows must be read. With ``footer`` the data file may be opened to check for retracts.
         """
         # Metadata alone prove the absence of retracts only for compacted files.
-        chosen = self.selection
-        if chosen.is_empty:
+        selection = self.selection
+        if selection.is_empty:
             return Selection(BitMap(), FALSE)
-        if chosen.residual != TRUE or not (self._has_no_retracts or (footer and self._retracts_nothing())):
+        if selection.residual != TRUE or not (self._has_no_retracts or (footer and self._retracts_nothing())):
             return None
-        return chosen
+        return selection
 
     @property
     def _has_no_retracts(self) -> bool:

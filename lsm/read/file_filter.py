@@ -48,21 +48,21 @@ def _shorten(leaf: Leaf, bounds: BoundsLookup, types: Mapping[str, ColumnType]) 
     """
     if not isinstance(leaf, In) or len(leaf.values) < thresholds.listed_values or leaf.negated:
         return leaf
-    known, column_type = bounds(leaf.column), types.get(leaf.column.name)
-    if known is None or known.min is None or known.max is None or column_type is None or column_type.kind in FLOATS:
+    column_bounds, column_type = bounds(leaf.column), types.get(leaf.column.name)
+    if column_bounds is None or column_bounds.min is None or column_bounds.max is None or column_type is None or column_type.kind in FLOATS:
         return leaf
-    values = values_between(leaf.values, known.min, known.max)
+    values = values_between(leaf.values, column_bounds.min, column_bounds.max)
     return leaf if 2 * len(values) > len(leaf.values) else replace(leaf, values=values) if values else FALSE
 
 
 def _always(leaf: Leaf, bounds: BoundsLookup, types: Mapping[str, ColumnType]) -> bool:
-    known = bounds(leaf.column)
+    column_bounds = bounds(leaf.column)
     column_type = types.get(leaf.column.name)
-    if known is not None and known.max is not None and column_type is not None and column_type.kind in FLOATS:
-        known = replace(known, max=math.nan)  # NaN is the greatest value, but some writers omit it from the maximum
-    if known is None or may_match(negate(leaf), lambda _: known, types):
+    if column_bounds is not None and column_bounds.max is not None and column_type is not None and column_type.kind in FLOATS:
+        column_bounds = replace(column_bounds, max=math.nan)  # NaN is the greatest value, but some writers omit it from the maximum
+    if column_bounds is None or may_match(negate(leaf), lambda _: column_bounds, types):
         return False
-    return known.null_count == 0 or isinstance(leaf, IsNull)
+    return column_bounds.null_count == 0 or isinstance(leaf, IsNull)
 
 
 _SYSTEM = (SEQUENCE_FIELD, KIND_FIELD)
@@ -94,22 +94,22 @@ class FileFilter:
 
         Includes the system columns.
         """
-        found = self._mappings.get(schema_id)
-        if found is None:
+        mapping = self._mappings.get(schema_id)
+        if mapping is None:
             fields = self.store.schemas.get(schema_id).fields
-            found = self._mappings[schema_id] = SchemaMapping.of((*self.store.schema.fields, *_SYSTEM), (*fields, *_SYSTEM), schema_id)
-        return found
+            mapping = self._mappings[schema_id] = SchemaMapping.of((*self.store.schema.fields, *_SYSTEM), (*fields, *_SYSTEM), schema_id)
+        return mapping
 
     def inside(self, partition: bytes, schema_id: int) -> FilterInside:
         """Return the filter for files of a partition and schema."""
-        found = self._inside.get((partition, schema_id))
-        if found is None:
+        filter_inside = self._inside.get((partition, schema_id))
+        if filter_inside is None:
             columns = self.store.partition
             constants: dict[str, Plain] = {name: None for name, source in self.mapping(schema_id).sources.items() if source is None}
             constants.update(zip(columns.names, columns.decode(partition), strict=True))
-            found = FilterInside(self, constants, bind_constants(self.predicate, constants, self.types))
-            self._inside[partition, schema_id] = found
-        return found
+            filter_inside = FilterInside(self, constants, bind_constants(self.predicate, constants, self.types))
+            self._inside[partition, schema_id] = filter_inside
+        return filter_inside
 
 
 @dataclass(frozen=True)

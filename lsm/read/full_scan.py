@@ -96,8 +96,8 @@ def runs_that_count(sizes: Sequence[int]) -> int:
     >>> runs_that_count([100 << 20, 1 << 20, 1 << 20]), runs_that_count([100 << 20, 90 << 20]), runs_that_count([1000] * 50)
     (2, 2, 1)
     """
-    most = thresholds.merge_bytes
-    whole = [_DECODED * size for size in sizes]
-    small = [size for size in whole if size <= most // len(sizes)]
-    large = len(whole) - len(small)
-    return -(-large * most // (most - sum(small))) if large else 1
+    max_bytes = thresholds.merge_bytes
+    decoded_sizes = [_DECODED * size for size in sizes]
+    small = [size for size in decoded_sizes if size <= max_bytes // len(sizes)]
+    large = len(decoded_sizes) - len(small)
+    return -(-large * max_bytes // (max_bytes - sum(small))) if large else 1

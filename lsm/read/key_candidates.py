@@ -73,11 +73,11 @@ def candidate_keys(reads: Sequence[DataFileRead], rows: int, limit: int | None =
         limit: Number of rows that the caller needs. None: all.
     """
     least = thresholds.rows_per_candidate
-    most = min(rows // least, thresholds.candidate_keys)
+    max_keys = min(rows // least, thresholds.candidate_keys)
     if limit is not None:
         # Frequent matches fill a limit soon: the merge stops before a search would end.
-        most = min(most, least * limit)
-    search = _Search(most)
+        max_keys = min(max_keys, least * limit)
+    search = _Search(max_keys)
     io = reads[0].store.file_io
     try:
         for first in range(0, len(reads), thresholds.files_searched):

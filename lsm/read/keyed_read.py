@@ -50,23 +50,25 @@ class KeyPages:
     @property
     def nbytes(self) -> int:
         """Approximate bytes in memory."""
-        return sum(_OBJECT_BYTES if known is None else 2 * _OBJECT_BYTES * len(self.groups) for known in (None, *self.bounds))
+        return sum(
+            _OBJECT_BYTES if column_bounds is None else 2 * _OBJECT_BYTES * len(self.groups) for column_bounds in (None, *self.bounds)
+        )
 
     def matching(self, keys: SortedKeys, types: Sequence[DataType]) -> Indices:
         """Return the ranges that may have one of the keys."""
-        found = np.ones(len(self.groups), np.bool_)
+        mask = np.ones(len(self.groups), np.bool_)
         # So many keys leave out few ranges between the first and the last key.
-        test, many = (_meets, True) if len(keys) > thresholds.keys_per_range * len(self.groups) else (_spans, False)
-        for position, (known, data_type) in enumerate(zip(self.bounds, types, strict=True)):
-            values = None if known is None else keys.ends(position, data_type) if many else keys.values(position, data_type)
-            if known is None or values is None:
+        test, by_ends = (_meets, True) if len(keys) > thresholds.keys_per_range * len(self.groups) else (_spans, False)
+        for position, (column_bounds, data_type) in enumerate(zip(self.bounds, types, strict=True)):
+            values = None if column_bounds is None else keys.ends(position, data_type) if by_ends else keys.values(position, data_type)
+            if column_bounds is None or values is None:
                 continue
-            if known.known.all():
-                found &= test(known.low, known.high, values)
+            if column_bounds.known.all():
+                mask &= test(column_bounds.low, column_bounds.high, values)
             else:
-                inside = known.known
-                found[inside] &= test(known.low[inside], known.high[inside], values)
-        return np.flatnonzero(found)
+                has_bounds = column_bounds.known
+                mask[has_bounds] &= test(column_bounds.low[has_bounds], column_bounds.high[has_bounds], values)
+        return np.flatnonzero(mask)
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,30 +82,30 @@ class KeyedRead:
     keys: SortedKeys
     names: tuple[str, ...]
 
-    def find(self, wanted: Indices) -> tuple[Int64s, Indices]:
+    def find(self, key_numbers: Indices) -> tuple[Int64s, Indices]:
         """Return the positions of live rows with a key, and their keys.
 
-        Positions ascend. ``wanted`` are numbers of ``keys``.
+        Positions ascend. ``key_numbers`` are numbers of ``keys``.
 
         Raises:
             CorruptFile: The data file or its deletion vector is missing or damaged.
         """
-        known = self._pages
-        pages = known.matching(self.keys, self._types)
-        blocks = {page: block for page in pages.tolist() if (block := self._parts.get(self._place(known, page))) is not None}
+        key_pages = self._pages
+        pages = key_pages.matching(self.keys, self._types)
+        blocks = {page: block for page in pages.tolist() if (block := self._parts.get(self._place(key_pages, page))) is not None}
         missing = [page for page in pages.tolist() if page not in blocks]
         if missing:
-            blocks |= self._decode(known, missing)
+            blocks |= self._decode(key_pages, missing)
         rows: list[Int64s] = []
-        found: list[Indices] = []
+        number_parts: list[Indices] = []
         for page in pages.tolist():
-            numbers, at = blocks[page].find(self.keys, wanted)
-            if len(at):
-                rows.append(at + known.first_rows[page])
-                found.append(numbers)
+            numbers, positions_in_page = blocks[page].find(self.keys, key_numbers)
+            if len(positions_in_page):
+                rows.append(positions_in_page + key_pages.first_rows[page])
+                number_parts.append(numbers)
         if not rows:
-            return np.zeros(0, np.int64), wanted[:0]
-        positions, numbers = (rows[0], found[0]) if len(rows) == 1 else (np.concatenate(rows), np.concatenate(found))
+            return np.zeros(0, np.int64), key_numbers[:0]
+        positions, numbers = (rows[0], number_parts[0]) if len(rows) == 1 else (np.concatenate(rows), np.concatenate(number_parts))
         if len(positions) > 1 and not bool((positions[:-1] < positions[1:]).all()):
             order = np.argsort(positions, kind="stable")
             positions, numbers = positions[order], numbers[order]
@@ -111,20 +113,20 @@ class KeyedRead:
 
     def warm(self, room: Callable[[], int]) -> None:
         """Cache the bounds of all key pages, and the keys, group by group, while there is ``room`` for their bytes."""
-        known = self._pages
-        missing = [page for page in range(len(known.groups)) if self._parts.get(self._place(known, page)) is None]
-        for _, pages in groupby(missing, lambda page: int(known.groups[page])):
+        key_pages = self._pages
+        missing = [page for page in range(len(key_pages.groups)) if self._parts.get(self._place(key_pages, page)) is None]
+        for _, pages in groupby(missing, lambda page: int(key_pages.groups[page])):
             if room() <= 0:
                 return
-            self._decode(known, list(pages))
+            self._decode(key_pages, list(pages))
 
     def _drop_dead(self, rows: Int64s, numbers: Indices) -> tuple[Int64s, Indices]:
         vector = self.read.deletion_file
         if vector is None:
             return rows, numbers
         if isinstance(vector, DeletionFile):
-            io, place = self.read.store.file_io, ("deletion vector", vector.offset, vector.length)
-            dead = self.read.store.cache.files.load(io, vector.path, place, lambda: dead_rows(io, vector), _bitmap_weight)
+            io, cache_key = self.read.store.file_io, ("deletion vector", vector.offset, vector.length)
+            dead = self.read.store.cache.files.load(io, vector.path, cache_key, lambda: dead_rows(io, vector), _bitmap_weight)
         else:
             dead = vector
         gone = np.array(BitMap(rows.tolist()) & dead, np.int64)
@@ -150,24 +152,24 @@ class KeyedRead:
         with self._open() as data:
             return _key_pages(self._key_reader(data), self.names, self._types)
 
-    def _place(self, known: KeyPages, page: int) -> tuple[str, int, int]:
-        return "keys", int(known.groups[page]), int(known.starts[page])
+    def _place(self, key_pages: KeyPages, page: int) -> tuple[str, int, int]:
+        return "keys", int(key_pages.groups[page]), int(key_pages.starts[page])
 
-    def _decode(self, known: KeyPages, pages: Sequence[int]) -> dict[int, KeyBlock]:
+    def _decode(self, key_pages: KeyPages, pages: Sequence[int]) -> dict[int, KeyBlock]:
         """Decode and cache the keys of some pages."""
         blocks: dict[int, KeyBlock] = {}
         with self._open() as data:
             reader = self._key_reader(data)
-            for number, members in groupby(pages, lambda page: int(known.groups[page])):
-                here = list(members)
+            for number, members in groupby(pages, lambda page: int(key_pages.groups[page])):
+                group_pages = list(members)
                 group = data.row_groups[number]
-                ends = np.cumsum(known.ends[here] - known.starts[here])
-                rows = np.concatenate([np.arange(known.starts[page], known.ends[page]) for page in here])
-                whole = len(rows) == group.num_rows
-                columns = reader.key_columns(group, None if whole else rows)
-                for page, start, end in zip(here, [0, *ends.tolist()], ends.tolist(), strict=False):
+                ends = np.cumsum(key_pages.ends[group_pages] - key_pages.starts[group_pages])
+                rows = np.concatenate([np.arange(key_pages.starts[page], key_pages.ends[page]) for page in group_pages])
+                is_full_group = len(rows) == group.num_rows
+                columns = reader.key_columns(group, None if is_full_group else rows)
+                for page, start, end in zip(group_pages, [0, *ends.tolist()], ends.tolist(), strict=False):
                     blocks[page] = KeyBlock.of([column.slice(start, end - start) for column in columns])
-                    self._parts.put(self._place(known, page), blocks[page])
+                    self._parts.put(self._place(key_pages, page), blocks[page])
         return blocks
 
     def _open(self) -> OpenDataFile:
@@ -185,16 +187,16 @@ class _Parts:
     parts: FileParts
     schemas: tuple[int, int]
 
-    def get(self, place: tuple[Any, ...]) -> KeyBlock | None:
-        found: KeyBlock | None = self.parts.get((*place, self.schemas))
-        return found
+    def get(self, cache_key: tuple[Any, ...]) -> KeyBlock | None:
+        block: KeyBlock | None = self.parts.get((*cache_key, self.schemas))
+        return block
 
-    def put(self, place: tuple[Any, ...], block: KeyBlock) -> None:
-        self.parts.put((*place, self.schemas), block, _OBJECT_BYTES + block.nbytes, lesser=True)
+    def put(self, cache_key: tuple[Any, ...], block: KeyBlock) -> None:
+        self.parts.put((*cache_key, self.schemas), block, _OBJECT_BYTES + block.nbytes, lesser=True)
 
     def load(self, kind: str, make: Any) -> KeyPages:
-        found: KeyPages = self.parts.load((kind, self.schemas), make, lambda pages: pages.nbytes)
-        return found
+        key_pages: KeyPages = self.parts.load((kind, self.schemas), make, lambda pages: pages.nbytes)
+        return key_pages
 
 
 def _key_pages(read: RowGroupRead, names: Sequence[str], types: Sequence[DataType]) -> KeyPages:
@@ -204,18 +206,18 @@ def _key_pages(read: RowGroupRead, names: Sequence[str], types: Sequence[DataTyp
         if not group.num_rows:
             continue
         pages = read.data.pages(group)
-        known = [None if pages is None else read.page_bounds(pages, ColumnRef(name)) for name in names]
-        cuts = np.array([0, group.num_rows]) if known[0] is None else known[0][1]
+        page_bounds = [None if pages is None else read.page_bounds(pages, ColumnRef(name)) for name in names]
+        cuts = np.array([0, group.num_rows]) if page_bounds[0] is None else page_bounds[0][1]
         groups.append(np.full(len(cuts) - 1, group.index))
         starts.append(cuts[:-1])
         ends.append(cuts[1:])
         first_rows.append(np.full(len(cuts) - 1, group.first_row))
-        for column, name, data_type, pair in zip(bounds, names, types, known, strict=True):
+        for column, name, data_type, pair in zip(bounds, names, types, page_bounds, strict=True):
             if pair is not None and len(pair[1]) == len(cuts) and (pair[1] == cuts).all():
                 column.append(pair[0])
             else:
-                whole = read.bounds(group, ColumnRef(name)) or ColumnBounds(None, None, None, group.num_rows)
-                column.append(BoundsColumn.of([whole] * (len(cuts) - 1), data_type))
+                group_bounds = read.bounds(group, ColumnRef(name)) or ColumnBounds(None, None, None, group.num_rows)
+                column.append(BoundsColumn.of([group_bounds] * (len(cuts) - 1), data_type))
     if not groups:
         nothing = np.zeros(0, np.int64)
         return KeyPages(nothing, nothing, nothing, nothing, (None,) * len(names))
@@ -237,15 +239,15 @@ def _concat_bounds(parts: Sequence[BoundsColumn]) -> BoundsColumn | None:
 
 def _spans(low: Any, high: Any, values: Any) -> Mask:
     """Return which ranges have one of the ascending ``values``."""
-    found: Mask = np.searchsorted(values, low, "left") < np.searchsorted(values, high, "right")
-    return found
+    mask: Mask = np.searchsorted(values, low, "left") < np.searchsorted(values, high, "right")
+    return mask
 
 
 def _meets(low: Any, high: Any, ends: Any) -> Mask:
     """Return which ranges meet the range from the first to the last of ``ends``."""
     # Not as scalars: NumPy would drop the NUL bytes at their end.
-    found: Mask = (low <= ends[-1:]) & (high >= ends[:1])
-    return found
+    mask: Mask = (low <= ends[-1:]) & (high >= ends[:1])
+    return mask
 
 
 def _bitmap_weight(rows: BitMap) -> int:

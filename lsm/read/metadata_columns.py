@@ -61,8 +61,8 @@ def read_with_metadata(
     """
     counters = ReadReport() if report is None else report
     if split.branch is not None:
-        other, whole = branch_of(store, split.branch), split.model_copy(update={"branch": None})
-        read = _MetadataRead(other, whole, tuple(columns), predicate, None, predicate, counters)
+        other, unbranched_split = branch_of(store, split.branch), split.model_copy(update={"branch": None})
+        read = _MetadataRead(other, unbranched_split, tuple(columns), predicate, None, predicate, counters)
     else:
         read = _MetadataRead(store, split, tuple(columns), predicate, keys, condition, counters)
     fields = {**metadata_fields(store.schema), **{field.name: field for field in store.schema.fields}}
@@ -83,32 +83,32 @@ class _MetadataRead:
     report: ReadReport
 
     def batches(self) -> Iterator[Any]:
-        asked = set(metadata_names(self.columns, self.store.schema))
-        if not asked & (IN_FILES | OF_ROWS):
-            wanted = TRUE if self.condition is None else self.condition
-            for batch in SplitRead(self.store, self.split, self._stored, wanted, self.report, keys=self.keys).batches():
+        metadata_columns = set(metadata_names(self.columns, self.store.schema))
+        if not metadata_columns & (IN_FILES | OF_ROWS):
+            condition = TRUE if self.condition is None else self.condition
+            for batch in SplitRead(self.store, self.split, self._stored, condition, self.report, keys=self.keys).batches():
                 yield self._complete(batch, {})
             return
         if self.store.schema.is_primary_key_table and not self.split.raw_convertible:
             raise UnsupportedTable(
                 f"{self.store.root}: rows of bucket {self.split.bucket} are merged from several files, so they have no "
-                f"{' and no '.join(sorted(asked & IN_FILES))}; compact the table fully, set 'deletion-vectors.enabled', or scan with "
+                f"{' and no '.join(sorted(metadata_columns & IN_FILES))}; compact the table fully, set 'deletion-vectors.enabled', or scan with "
                 "read_optimized=True"
             )
         tracked = all(file.first_row_id is not None for file in self.split.files)
-        if asked & OF_ROWS and not tracked:
+        if metadata_columns & OF_ROWS and not tracked:
             raise UnsupportedTable(f"{self.store.root}: some data files have no row ids; they were written without row tracking")
         if tracked and not self.store.schema.is_primary_key_table:
             for group in range_groups(self.split.files):
-                yield from self._by_row_ids(group, asked)
+                yield from self._by_row_ids(group, metadata_columns)
         else:
             for file in self.split.files:
-                yield from self._alone(file) if ROW_INDEX not in asked else self._numbered(file)
+                yield from self._alone(file) if ROW_INDEX not in metadata_columns else self._numbered(file)
 
     @property
     def _stored(self) -> tuple[str, ...]:
-        known = metadata_fields(self.store.schema)
-        return tuple(name for name in self.columns if name not in known)
+        metadata_columns = metadata_fields(self.store.schema)
+        return tuple(name for name in self.columns if name not in metadata_columns)
 
     def _read(self, columns: tuple[str, ...]) -> SplitRead:
         return SplitRead(self.store, self.split, columns, TRUE if self.predicate is None else self.predicate, self.report)
@@ -126,10 +126,10 @@ class _MetadataRead:
         """
         wanted, schema = TRUE if self.predicate is None else self.predicate, self.store.schema
         needed = [*self._stored, *columns_of(wanted), *([VALUE_KIND] if schema.kind.has_row_kinds else [])]
-        whole = self._read(tuple(dict.fromkeys(needed))).alone(file)
-        vector = whole.deletion_file
+        file_read = self._read(tuple(dict.fromkeys(needed))).alone(file)
+        vector = file_read.deletion_file
         dead = None if vector is None else dead_rows(self.store.file_io, vector)
-        read = replace(whole, wanted=FileFilter(self.store), deletion_file=None, drop_retracts=False, top=None, use_index=False)
+        read = replace(file_read, wanted=FileFilter(self.store), deletion_file=None, drop_retracts=False, top=None, use_index=False)
         position = 0
         for batch in read.batches():
             index = pa.array(np.arange(position, position + batch.num_rows, dtype=np.int64))
@@ -139,16 +139,16 @@ class _MetadataRead:
                 rows = rows.filter(arrow_array(~retracts(rows.column(VALUE_KIND))))
             rows = rows if wanted == TRUE else rows.filter(mask(wanted, rows, schema.column_types))
             position += batch.num_rows
-            yield self._complete(rows, {FILE_PATH: whole.path})
+            yield self._complete(rows, {FILE_PATH: file_read.path})
 
-    def _by_row_ids(self, group: Sequence[DataFileMeta], asked: set[str]) -> Iterator[Any]:
+    def _by_row_ids(self, group: Sequence[DataFileMeta], metadata_columns: set[str]) -> Iterator[Any]:
         """Yield the rows of a range of row ids. The position is that of the row id in its file."""
-        if len(group) > 1 and asked & IN_FILES:
+        if len(group) > 1 and metadata_columns & IN_FILES:
             raise UnsupportedTable(
                 f"{self.store.root}: the columns of rows {group[0].first_row_id} and after are in {len(group)} files, so the rows have no "
-                f"{' and no '.join(sorted(asked & IN_FILES))}"
+                f"{' and no '.join(sorted(metadata_columns & IN_FILES))}"
             )
-        read = self._read(tuple(dict.fromkeys([*self._stored, *sorted(asked & OF_ROWS), ROW_ID])))
+        read = self._read(tuple(dict.fromkeys([*self._stored, *sorted(metadata_columns & OF_ROWS), ROW_ID])))
         path, first = read.alone(group[0]).path, group[0].first_row_id or 0
         for batch in read.by_columns(group).batches():
             index = pa.compute.subtract(batch.column(ROW_ID), pa.scalar(first, pa.int64()))

@@ -41,20 +41,20 @@ class OrderedRuns:
         """Whether the keys of one run are soon found in the others, so that a merge costs more."""
         rows = [sum(file.row_count for file in run.files) for run in self.runs]
         # The keys of the run with fewer rows are searched in the other one.
-        searches = sum(min(later, earlier) for at, later in enumerate(rows) for earlier in rows[:at])
+        searches = sum(min(later, earlier) for index, later in enumerate(rows) for earlier in rows[:index])
         return searches * thresholds.rows_per_search <= sum(rows)
 
     def first_of(self, keys: SortedKeys, columns: Sequence[str]) -> Iterator[Any]:
         """Yield the first version of each of ``keys``, without a filter, unless it is a retract."""
-        wanted = np.arange(len(keys))
+        key_numbers = np.arange(len(keys))
         for run in self.runs:
             for file in run.files:
-                if not len(wanted):
+                if not len(key_numbers):
                     return
                 read = KeyedRead(replace(self.alone(file), columns=columns), keys, self.names)
-                rows, found = read.find(wanted)
-                if len(found):
-                    wanted = np.setdiff1d(wanted, found, assume_unique=True)
+                rows, found_numbers = read.find(key_numbers)
+                if len(found_numbers):
+                    key_numbers = np.setdiff1d(key_numbers, found_numbers, assume_unique=True)
                     yield from read.read.at(rows)
 
     def matching(self, columns: Sequence[str], report: ReadReport) -> Iterator[Any]:
@@ -83,8 +83,8 @@ class OrderedRuns:
         keys = SortedKeys(columns, {layout: codes})
         visible = np.ones(len(keys), np.bool_)
         for read in files:
-            _, found = KeyedRead(read, keys, self.names).find(np.flatnonzero(visible))
-            visible[found] = False
+            _, matching_keys = KeyedRead(read, keys, self.names).find(np.flatnonzero(visible))
+            visible[matching_keys] = False
         if visible.all():
             return rows
         return rows.filter(arrow_array(visible if distinct is None else visible[distinct]))

@@ -118,8 +118,8 @@ class RowGroupRead:
                 continue
             self.report.rows_decoded += group.num_rows
             for batch in self._at_rows(names, group, rows[low:high] - group.first_row):
-                kept = batch.filter(arrow_array(~retracts(batch.column(VALUE_KIND)))) if self.drop_retracts else batch
-                yield self._assemble(kept, kept.num_rows)
+                visible = batch.filter(arrow_array(~retracts(batch.column(VALUE_KIND)))) if self.drop_retracts else batch
+                yield self._assemble(visible, visible.num_rows)
 
     def _at_rows(self, names: Sequence[str], group: RowGroup, rows: _Rows) -> Iterator[Any]:
         """Yield columns at positions of the group, the cheapest way."""
@@ -134,9 +134,9 @@ class RowGroupRead:
                 self.report.bytes_read += cost
                 yield self._at(names, group, pages, rows)
                 return
-        taken = self._by_mask(names, group, pages, _ChosenRows(group.num_rows, rows=rows))
-        if taken is not None:
-            yield taken
+        columns = self._by_mask(names, group, pages, _ChosenRows(group.num_rows, rows=rows))
+        if columns is not None:
+            yield columns
             return
         start = 0
         for batch in self._decode(names, [group]):
@@ -226,99 +226,105 @@ class RowGroupRead:
         source = self.mapping.sources.get(column.name)
         if column.key is not None or source is None:
             return None
-        known = self.data.bounds(group, source.name, source.type)
-        return None if known is None else self.mapping.bounds(column.name, known)
+        stored_bounds = self.data.bounds(group, source.name, source.type)
+        return None if stored_bounds is None else self.mapping.bounds(column.name, stored_bounds)
 
     def page_bounds(self, pages: GroupPages, column: ColumnRef) -> tuple[BoundsColumn, Any] | None:
         """Return the bounds of a table column's pages, and their starts."""
         source = self.mapping.sources.get(column.name)
         if column.key is not None or source is None:
             return None
-        known = self.data.page_bounds(pages, source.name, source.type)
-        return None if known is None else (self.mapping.bounds_of_each(column.name, known[0]), known[1])
+        stored_bounds = self.data.page_bounds(pages, source.name, source.type)
+        return None if stored_bounds is None else (self.mapping.bounds_of_each(column.name, stored_bounds[0]), stored_bounds[1])
 
     def _physical(self, names: Sequence[str]) -> list[str]:
         """Return the file names of columns that the file has."""
         return [source.name for name in names if (source := self.mapping.sources[name]) is not None]
 
     def _decode(
-        self, names: Sequence[str], groups: Sequence[RowGroup], *, dictionaries: Sequence[str] = (), count: bool = True, few: bool = False
+        self,
+        names: Sequence[str],
+        groups: Sequence[RowGroup],
+        *,
+        dictionaries: Sequence[str] = (),
+        count: bool = True,
+        in_one_batch: bool = False,
     ) -> Iterator[Any]:
         """Yield batches of table columns ``names``.
 
-        Columns have the table's types, or are dictionary arrays. ``few`` allows longer batches, because few rows are used.
+        Columns have the table's types, or are dictionary arrays. ``in_one_batch`` allows longer batches, because few rows are used.
         """
         sources = self._physical(names)
         nanos = self.mapping.int96.intersection(sources)
         self.report.bytes_read += self.data.compressed_size(sources, groups) if count else 0
         coded = sources if dictionaries is names else self._physical(dictionaries) if dictionaries else ()
-        most = self.data.num_rows if few else thresholds.batch_rows
-        for batch in self.data.batches(sources, groups, nanos=nanos, dictionaries=coded, batch_bytes=self.batch_bytes, batch_rows=most):
+        max_rows = self.data.num_rows if in_one_batch else thresholds.batch_rows
+        for batch in self.data.batches(sources, groups, nanos=nanos, dictionaries=coded, batch_bytes=self.batch_bytes, batch_rows=max_rows):
             yield _batch(list(map(self._conform, names, batch.columns)), names, batch.num_rows)
 
     def _conform(self, name: str, array: Any) -> Any:
-        source, wanted = self.mapping.sources[name], self.mapping.read[name].type
+        source, target_type = self.mapping.sources[name], self.mapping.read[name].type
         assert source is not None
-        if array.type == wanted.arrow and source.type is wanted:  # the usual case: the type did not change
+        if array.type == target_type.arrow and source.type is target_type:  # the usual case: the type did not change
             return array
-        if pa.types.is_dictionary(array.type) and wanted.arrow == array.type.value_type and is_same(source.type, wanted):
+        if pa.types.is_dictionary(array.type) and target_type.arrow == array.type.value_type and is_same(source.type, target_type):
             if not _codes_fit(array):
                 raise CorruptFile(self.data.path, f"column '{source.name}' holds codes that are missing in its dictionary")
             return array
         try:
-            return to_read_schema(array, source.type, wanted)
+            return to_read_schema(array, source.type, target_type)
         except CastFailed as error:
-            raise CastFailed(f"{self.data.path}: column '{name}': {error}; {way_back(name, source.type, wanted)}") from error
+            raise CastFailed(f"{self.data.path}: column '{name}': {error}; {way_back(name, source.type, target_type)}") from error
         except CorruptVariant as error:
             raise CorruptFile(self.data.path, f"column '{source.name}' holds a VARIANT that cannot be read: {error}") from error
         except (MemoryError, pa.ArrowException) as error:
             if is_out_of_memory(error):
                 raise OutOfMemory(self.data.path, str(error)) from error
-            held = plain_text(array.slice(0, 0)).type
-            raise CorruptFile(self.data.path, f"column '{source.name}' holds {held} instead of {source.type} ({error})") from error
+            stored_type = plain_text(array.slice(0, 0)).type
+            raise CorruptFile(self.data.path, f"column '{source.name}' holds {stored_type} instead of {source.type} ({error})") from error
 
     def _read_filtered(self, group: RowGroup) -> Iterator[Any]:
-        chosen = self._chosen(group)
+        selected = self._chosen(group)
         pages = self.data.pages(group)
         if pages is not None and self.residual != TRUE:
-            mask = chosen.mask & matching_rows(self.residual, group.num_rows, lambda column: self.page_bounds(pages, column), self.types)
+            mask = selected.mask & matching_rows(self.residual, group.num_rows, lambda column: self.page_bounds(pages, column), self.types)
             self._count_pages(pages, mask)
-            chosen = _ChosenRows(group.num_rows, mask=mask)
-        if not chosen.count:
+            selected = _ChosenRows(group.num_rows, mask=mask)
+        if not selected.count:
             return
-        self._prefetch(group, pages, chosen)
+        self._prefetch(group, pages, selected)
         if self._filter_columns:
-            found = self._filter(group, pages, chosen)
-            if found is None:
+            filtered = self._filter(group, pages, selected)
+            if filtered is None:
                 return
-            chosen, kept = found
+            selected, filter_batch = filtered
         else:
-            kept = _batch([], (), chosen.count)
-        rest = self._by_pages(self._rest, group, pages, chosen)
+            filter_batch = _batch([], (), selected.count)
+        rest = self._by_pages(self._rest, group, pages, selected)
         if rest is None:
-            rest = self._by_mask(self._rest, group, pages, chosen)
+            rest = self._by_mask(self._rest, group, pages, selected)
         if rest is None:
-            yield from self._stream(group, chosen, kept)
+            yield from self._stream(group, selected, filter_batch)
         else:
-            yield self._assemble(rest, rest.num_rows, kept)
+            yield self._assemble(rest, rest.num_rows, filter_batch)
 
-    def _filter(self, group: RowGroup, pages: GroupPages | None, chosen: _ChosenRows) -> tuple[_ChosenRows, Any] | None:
+    def _filter(self, group: RowGroup, pages: GroupPages | None, selected: _ChosenRows) -> tuple[_ChosenRows, Any] | None:
         """Return the matching ones of the chosen rows, and their filter columns. None: there is no match."""
-        kept = self._by_pages(self._filter_columns, group, pages, chosen)
-        if kept is None and self._texts is not None and self._texts.strike_others(group, mask := chosen.mask):
-            chosen = _ChosenRows(group.num_rows, mask=mask)
-            if not chosen.count:
+        filter_batch = self._by_pages(self._filter_columns, group, pages, selected)
+        if filter_batch is None and self._texts is not None and self._texts.strike_others(group, mask := selected.mask):
+            selected = _ChosenRows(group.num_rows, mask=mask)
+            if not selected.count:
                 return None
-            kept = self._by_pages(self._filter_columns, group, pages, chosen)
-        if kept is None:
-            mask = chosen.mask
-            kept = self._decide(group, mask)
-            chosen = _ChosenRows(group.num_rows, mask=mask)
+            filter_batch = self._by_pages(self._filter_columns, group, pages, selected)
+        if filter_batch is None:
+            mask = selected.mask
+            filter_batch = self._decide(group, mask)
+            selected = _ChosenRows(group.num_rows, mask=mask)
         else:
-            keep = self._matches(kept)
-            chosen = _ChosenRows(group.num_rows, rows=chosen.rows[keep])
-            kept = kept.filter(arrow_array(keep))
-        return (chosen, kept) if chosen.count else None
+            keep = self._matches(filter_batch)
+            selected = _ChosenRows(group.num_rows, rows=selected.rows[keep])
+            filter_batch = filter_batch.filter(arrow_array(keep))
+        return (selected, filter_batch) if selected.count else None
 
     @cached_property
     def _groups(self) -> Sequence[RowGroup]:
@@ -332,10 +338,10 @@ class RowGroupRead:
         """
         sources = {name: source for name in self._filter_columns if (source := self.mapping.sources[name]) is not None}
         alike = [name for name, source in sources.items() if is_same(source.type, self.mapping.read[name].type)]
-        wanted = required_texts(self.residual, alike)
-        return None if wanted is None else TextRows(self.data, sources[wanted[0]].name, wanted[1], self._groups, self.report)
+        required = required_texts(self.residual, alike)
+        return None if required is None else TextRows(self.data, sources[required[0]].name, required[1], self._groups, self.report)
 
-    def _count_pages(self, pages: GroupPages, chosen: _Mask) -> None:
+    def _count_pages(self, pages: GroupPages, row_mask: _Mask) -> None:
         """Count pages of filter columns, and pages without chosen rows."""
         for name in self._physical(self._filter_columns):
             column = pages.column(name)
@@ -343,58 +349,60 @@ class RowGroupRead:
                 continue
             starts = column.starts[:-1]
             self.report.pages += len(starts)
-            self.report.pages_skipped += len(starts) - int(np.count_nonzero(np.logical_or.reduceat(chosen, starts)))
+            self.report.pages_skipped += len(starts) - int(np.count_nonzero(np.logical_or.reduceat(row_mask, starts)))
 
-    def _prefetch(self, group: RowGroup, pages: GroupPages | None, chosen: _ChosenRows) -> None:
+    def _prefetch(self, group: RowGroup, pages: GroupPages | None, selected: _ChosenRows) -> None:
         """Prefetch the needed column chunks from remote storage.
 
         Always the filter columns. The returned columns too, unless they are large.
         """
-        is_sparse = pages is not None and thresholds.sparse * chosen.count <= group.num_rows
+        is_sparse = pages is not None and thresholds.sparse * selected.count <= group.num_rows
         names = self._physical([*self._filter_columns, *self._rest])
         if not is_sparse and self.data.compressed_size(names, [group]) > thresholds.unasked_bytes:
             names = self._physical(self._filter_columns)
-        self.data.prefetch(names, group, pages if is_sparse else None, chosen.rows if is_sparse else None)
+        self.data.prefetch(names, group, pages if is_sparse else None, selected.rows if is_sparse else None)
 
-    def _by_pages(self, names: Sequence[str], group: RowGroup, pages: GroupPages | None, chosen: _ChosenRows) -> Any | None:
+    def _by_pages(self, names: Sequence[str], group: RowGroup, pages: GroupPages | None, selected: _ChosenRows) -> Any | None:
         """Read columns of the chosen rows from single pages.
 
         None: another method is faster.
         """
-        if pages is None or thresholds.sparse * chosen.count > group.num_rows:
+        if pages is None or thresholds.sparse * selected.count > group.num_rows:
             return None
-        cost, pays = pages.cost(self._physical(names), chosen.rows)
+        cost, pays = pages.cost(self._physical(names), selected.rows)
         if not pays:
             return None
         self.report.bytes_read += cost
-        return self._at(names, group, pages, chosen.rows)
+        return self._at(names, group, pages, selected.rows)
 
-    def _by_mask(self, names: Sequence[str], group: RowGroup, pages: GroupPages | None, chosen: _ChosenRows) -> Any | None:
+    def _by_mask(self, names: Sequence[str], group: RowGroup, pages: GroupPages | None, selected: _ChosenRows) -> Any | None:
         """Read columns of the chosen rows with a masking decoder.
 
         None: another method is faster.
         """
-        if pages is None or thresholds.dense * chosen.count > group.num_rows:
+        if pages is None or thresholds.dense * selected.count > group.num_rows:
             return None
-        if self.data.decoded_size(self._physical(names), group) * chosen.count > thresholds.masked_bytes * group.num_rows:
+        if self.data.decoded_size(self._physical(names), group) * selected.count > thresholds.masked_bytes * group.num_rows:
             return None  # too large to decode at once
-        taken = self.data.take_masked(pages, self._physical(names), chosen.mask)
-        if taken is None:
+        masked_arrays = self.data.take_masked(pages, self._physical(names), selected.mask)
+        if masked_arrays is None:
             return None
         self.report.bytes_read += self.data.compressed_size(self._physical(names), [group])
-        return self._complete_batch(names, taken, group, chosen.rows)
+        return self._complete_batch(names, masked_arrays, group, selected.rows)
 
     def _at(self, names: Sequence[str], group: RowGroup, pages: GroupPages, rows: _Rows) -> Any:
         """Read columns at positions of the group."""
         return self._complete_batch(names, self.data.take(pages, self._physical(names), rows), group, rows)
 
-    def _complete_batch(self, names: Sequence[str], taken: Sequence[Any | None], group: RowGroup, rows: _Rows) -> Any:
+    def _complete_batch(self, names: Sequence[str], arrays_or_none: Sequence[Any | None], group: RowGroup, rows: _Rows) -> Any:
         """Build a batch of columns at positions of the group.
 
-        Columns without an array in ``taken`` are decoded.
+        Columns without an array in ``arrays_or_none`` are decoded.
         """
-        others = self._whole([name for name, array in zip(names, taken, strict=True) if array is None], group, rows)
-        arrays = [next(others) if array is None else self._conform(name, array) for name, array in zip(names, taken, strict=True)]
+        decoded_arrays = self._whole([name for name, array in zip(names, arrays_or_none, strict=True) if array is None], group, rows)
+        arrays = [
+            next(decoded_arrays) if array is None else self._conform(name, array) for name, array in zip(names, arrays_or_none, strict=True)
+        ]
         return _batch(arrays, names, len(rows))
 
     def _whole(self, names: Sequence[str], group: RowGroup, rows: _Rows) -> Iterator[Any]:
@@ -414,35 +422,35 @@ class RowGroupRead:
                 break
         yield from _one_batch(pieces).columns
 
-    def _stream(self, group: RowGroup, chosen: _ChosenRows, kept: Any) -> Iterator[Any]:
+    def _stream(self, group: RowGroup, selected: _ChosenRows, filter_batch: Any) -> Iterator[Any]:
         """Yield the chosen rows in batches.
 
         Decodes the non-filter columns up to the last chosen row.
         """
         if not self._rest:
-            yield self._assemble(kept, kept.num_rows)
+            yield self._assemble(filter_batch, filter_batch.num_rows)
             return
-        rows = chosen.rows
+        rows = selected.rows
         is_sparse = thresholds.sparse * len(rows) < group.num_rows
-        start, taken = 0, 0
-        for batch in self._decode(self._rest, [group], dictionaries=self._rest if is_sparse else (), few=is_sparse):
+        start, rows_returned = 0, 0
+        for batch in self._decode(self._rest, [group], dictionaries=self._rest if is_sparse else (), in_one_batch=is_sparse):
             end = start + batch.num_rows
             until = int(np.searchsorted(rows, end))
-            count = until - taken
+            count = until - rows_returned
             if count:
                 if count == batch.num_rows:
-                    some = batch
+                    piece = batch
                 elif is_sparse:
-                    some = batch.take(arrow_array(rows[taken:until] - start))
+                    piece = batch.take(arrow_array(rows[rows_returned:until] - start))
                 else:
-                    some = batch.filter(arrow_array(chosen.mask[start:end]))
-                yield self._assemble(some, count, kept.slice(taken, count))
-            start, taken = end, until
-            if taken == len(rows):
+                    piece = batch.filter(arrow_array(selected.mask[start:end]))
+                yield self._assemble(piece, count, filter_batch.slice(rows_returned, count))
+            start, rows_returned = end, until
+            if rows_returned == len(rows):
                 break
 
-    def _decide(self, group: RowGroup, chosen: _Mask) -> Any:
-        """Remove rows that do not match from ``chosen``.
+    def _decide(self, group: RowGroup, row_mask: _Mask) -> Any:
+        """Remove rows that do not match from ``row_mask``.
 
         Returns the filter columns of the remaining rows, if they are in ``columns``.
         """
@@ -450,41 +458,41 @@ class RowGroupRead:
         pieces: list[Any] = []
         start = 0
         for batch in self._decode(self._filter_columns, [group], dictionaries=self._filter_columns):
-            here = chosen[start : start + batch.num_rows]
+            batch_mask = row_mask[start : start + batch.num_rows]
             start += batch.num_rows
-            if here.any():
-                here &= self._matches(batch)
-            if returned and here.any():
-                pieces.append(plain_texts(batch.select(returned).filter(arrow_array(here))))
-        return _one_batch(pieces) if pieces else _batch([], (), int(np.count_nonzero(chosen)))
+            if batch_mask.any():
+                batch_mask &= self._matches(batch)
+            if returned and batch_mask.any():
+                pieces.append(plain_texts(batch.select(returned).filter(arrow_array(batch_mask))))
+        return _one_batch(pieces) if pieces else _batch([], (), int(np.count_nonzero(row_mask)))
 
     def _matches(self, batch: Any) -> _Mask:
         """Return a mask of matching rows of a decoded batch."""
         if self.residual == TRUE:
-            wanted = np.ones(batch.num_rows, np.bool_)
+            matching = np.ones(batch.num_rows, np.bool_)
         else:
-            wanted = np.array(numpy_array(mask(self.residual, batch, self.types)))
+            matching = np.array(numpy_array(mask(self.residual, batch, self.types)))
         if self.drop_retracts:
-            wanted &= ~retracts(batch.column(VALUE_KIND))
-        return wanted
+            matching &= ~retracts(batch.column(VALUE_KIND))
+        return matching
 
     def _chosen(self, group: RowGroup) -> _ChosenRows:
         """Return the group's rows in ``rows``."""
         if self.rows is None:
             return _ChosenRows(group.num_rows, mask=np.ones(group.num_rows, np.bool_))
-        here = bitmap_to_rows(self.rows & BitMap(range(group.first_row, group.end_row)))
-        return _ChosenRows(group.num_rows, rows=here.astype(np.int64) - group.first_row)
+        group_rows = bitmap_to_rows(self.rows & BitMap(range(group.first_row, group.end_row)))
+        return _ChosenRows(group.num_rows, rows=group_rows.astype(np.int64) - group.first_row)
 
-    def _assemble(self, batch: Any, count: int, kept: Any = None) -> Any:
+    def _assemble(self, batch: Any, count: int, filter_batch: Any = None) -> Any:
         """Build the returned batch from decoded columns and constants."""
         arrays = []
-        for wanted in self._schema:
-            if wanted.name in self.constants:
-                arrays.append(self._repeat(wanted, count))
-            elif kept is not None and kept.schema.get_field_index(wanted.name) >= 0:
-                arrays.append(kept.column(wanted.name))
+        for column_field in self._schema:
+            if column_field.name in self.constants:
+                arrays.append(self._repeat(column_field, count))
+            elif filter_batch is not None and filter_batch.schema.get_field_index(column_field.name) >= 0:
+                arrays.append(filter_batch.column(column_field.name))
             else:
-                arrays.append(batch.column(wanted.name))
+                arrays.append(batch.column(column_field.name))
         return self._at_edge(arrays, count)
 
     def _at_edge(self, arrays: Sequence[Any], count: int) -> Any:
@@ -536,8 +544,8 @@ def may_have_retracts(data: OpenDataFile, delete_row_count: int | None) -> bool:
         return True
     # Some writers do not record deletes in the metadata. The statistics of ``_VALUE_KIND`` show them.
     for group in data.row_groups:
-        known = data.bounds(group, VALUE_KIND, KIND_FIELD.type)
-        if known is None or known.max != 0:
+        kind_bounds = data.bounds(group, VALUE_KIND, KIND_FIELD.type)
+        if kind_bounds is None or kind_bounds.max != 0:
             return True
     return False
 
@@ -556,8 +564,8 @@ def _batch(arrays: Sequence[Any], columns: Any, count: int) -> Any:
     ``columns`` are names or a schema.
     """
     if arrays:
-        known = {"schema": columns} if isinstance(columns, pa.Schema) else {"names": list(columns)}
-        return pa.RecordBatch.from_arrays(list(arrays), **known)
+        naming = {"schema": columns} if isinstance(columns, pa.Schema) else {"names": list(columns)}
+        return pa.RecordBatch.from_arrays(list(arrays), **naming)
     return pa.RecordBatch.from_struct_array(pa.StructArray.from_buffers(pa.struct([]), count, [None]))
 
 

@@ -106,9 +106,9 @@ def read_split(
         if name not in store.schema.column_types:
             raise UnknownColumn(name, tuple(store.schema.names))
     counters = ReadReport() if report is None else report
-    wanted = TRUE if predicate is None else predicate
+    condition = TRUE if predicate is None else predicate
     named = (*columns, VALUE_KIND) if kinds else tuple(columns)
-    read = SplitRead(store, split, named, wanted, counters, top, in_key_order, frozenset(dictionaries), kinds, limit, keys)
+    read = SplitRead(store, split, named, condition, counters, top, in_key_order, frozenset(dictionaries), kinds, limit, keys)
     for rows in limit_rows(read.batches(), limit):
         counters.rows_returned += rows.num_rows
         yield rows
@@ -172,17 +172,17 @@ class SplitRead:
             return None
         schema, keys = self.store.schema, self.keys
         partition, total = self.store.partition, self.split.total_buckets
-        here = np.ones(keys.rows.num_rows, np.bool_)
+        in_bucket = np.ones(keys.rows.num_rows, np.bool_)
         values = dict(zip(partition.names, partition.decode(self.split.partition), strict=True))
         named = [name for name in partition.names if name in self.keys.names]
         if named:
             # All splits of a read share the keys, and what is derived from all of them.
             codes, layout = keys.derive("partitions", lambda rows: key_codes([one_array(rows.column(name)) for name in named]))
-            own = [literal_array([values[name]], schema.column_types[name]) for name in named]
-            here &= codes == key_codes(own, layout)[0][0]
-        if len(here) > 1 and BucketPruner.applies(schema) and all(file.schema_id == schema.id for file in self.split.files):
-            here &= keys.derive(("buckets", total), lambda rows: bucket_ids(rows, schema, total)) == self.split.bucket
-        rows = keys.rows if here.all() else keys.rows.filter(arrow_array(here))
+            partition_values = [literal_array([values[name]], schema.column_types[name]) for name in named]
+            in_bucket &= codes == key_codes(partition_values, layout)[0][0]
+        if len(in_bucket) > 1 and BucketPruner.applies(schema) and all(file.schema_id == schema.id for file in self.split.files):
+            in_bucket &= keys.derive(("buckets", total), lambda rows: bucket_ids(rows, schema, total)) == self.split.bucket
+        rows = keys.rows if in_bucket.all() else keys.rows.filter(arrow_array(in_bucket))
         return SortedKeys.of([rows.column(name) for name in schema.trimmed_primary_keys])
 
     def _in_order(self, files: Sequence[DataFileMeta]) -> OrderedRuns | None:
@@ -289,8 +289,8 @@ class SplitRead:
         schema, options = self.store.schema, self.store.options
         key = SortKey(tuple(schema.trimmed_primary_keys), options.sequence_field, options.sequence_descending)
         fold = merge_function_for(schema)
-        wanted = tuple(name for name in dict.fromkeys([*self.columns, *columns_of(self.predicate)]) if name != VALUE_KIND)
-        values = dict.fromkeys([*fold.needed(wanted), *key.columns, *key.sequence_fields])
+        value_columns = tuple(name for name in dict.fromkeys([*self.columns, *columns_of(self.predicate)]) if name != VALUE_KIND)
+        values = dict.fromkeys([*fold.needed(value_columns), *key.columns, *key.sequence_fields])
         chooses = not combines_versions(fold)
         by_level = options.needs_lookup and not chooses
         by_masks = chooses and not self.in_key_order and not self.kinds
@@ -328,17 +328,17 @@ class SplitRead:
             return None
         names = tuple(self.store.schema.trimmed_primary_keys)
         for predicate in key_candidates.version_filters(fold, self.predicate, self.store.schema):
-            wanted = FileFilter(self.store, predicate)
+            file_filter = FileFilter(self.store, predicate)
             # Threads search files, so each has a report of its own.
-            reads = [self._file(file, columns=names, wanted=wanted, report=ReadReport()) for file in files]
-            found = key_candidates.candidate_keys(reads, rows, self.limit)
+            reads = [self._file(file, columns=names, wanted=file_filter, report=ReadReport()) for file in files]
+            candidates = key_candidates.candidate_keys(reads, rows, self.limit)
             for read in reads:
                 self.report.merge(read.report)
-            if found is not None:
+            if candidates is not None:
                 self.report.sections_searched += 1
                 self.report.rows_searched += rows
-                self.report.candidate_keys += len(found)
-                return found
+                self.report.candidate_keys += len(candidates)
+                return candidates
         return None
 
     def _runs(

@@ -21,16 +21,16 @@ def files_storing(store: FileStore, entries: Sequence[ManifestEntry], predicate:
 
     Statistics and indexes skip files. A row for which the filter fails counts as a match.
     """
-    wanted = FileFilter(store, predicate)
-    found: set[str] = set()
+    file_filter = FileFilter(store, predicate)
+    file_names: set[str] = set()
 
     def search(entry: ManifestEntry) -> None:
-        read = DataFileRead(store, entry.partition, entry.bucket, entry.file, (), wanted)
+        read = DataFileRead(store, entry.partition, entry.bucket, entry.file, (), file_filter)
         try:
             if any(batch.num_rows for batch in read.batches()):
-                found.add(entry.file.file_name)
+                file_names.add(entry.file.file_name)
         except FilterFailed:  # a value that no read shows may break an expression
-            found.add(entry.file.file_name)
+            file_names.add(entry.file.file_name)
 
     map_in_threads(search, list({entry.file.file_name: entry for entry in entries}.values()), threads)
-    return found
+    return file_names

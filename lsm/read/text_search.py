@@ -38,26 +38,26 @@ class TextRows:
     report: ReadReport
     _found: dict[int, _Rows | None] = field(default_factory=dict, repr=False)
 
-    def strike_others(self, group: RowGroup, chosen: Mask) -> bool:
-        """Remove rows without any of the texts from ``chosen``.
+    def strike_others(self, group: RowGroup, row_mask: Mask) -> bool:
+        """Remove rows without any of the texts from ``row_mask``.
 
-        ``chosen`` is a mask of the group's rows. False: a search is not possible here.
+        ``row_mask`` is a mask of the group's rows. False: a search is not possible here.
         """
         if group.index not in self._found:
             self._search([each for each in self.groups if each.index >= group.index])
         rows = self._found[group.index]
         if rows is None:
             return False
-        found = np.zeros(group.num_rows, np.bool_)
-        found[rows] = True
-        chosen &= found
+        has_text = np.zeros(group.num_rows, np.bool_)
+        has_text[rows] = True
+        row_mask &= has_text
         return True
 
     def _search(self, groups: Sequence[RowGroup]) -> None:
         sizes = [self.data.compressed_size([self.column], [group]) for group in groups]
-        some = groups[: max(1, int(np.count_nonzero(np.cumsum(sizes) <= thresholds.text_search_bytes)))]
-        pages = [known for group in some if (known := self.data.pages(group)) is not None]
-        found = self.data.rows_of_texts(pages, self.column, self.texts) if len(pages) == len(some) else None
-        if found is not None:
-            self.report.bytes_read += sum(sizes[: len(some)])
-        self._found.update(zip((group.index for group in some), found or [None] * len(some), strict=True))
+        searched_groups = groups[: max(1, int(np.count_nonzero(np.cumsum(sizes) <= thresholds.text_search_bytes)))]
+        pages = [group_pages for group in searched_groups if (group_pages := self.data.pages(group)) is not None]
+        rows_by_group = self.data.rows_of_texts(pages, self.column, self.texts) if len(pages) == len(searched_groups) else None
+        if rows_by_group is not None:
+            self.report.bytes_read += sum(sizes[: len(searched_groups)])
+        self._found.update(zip((group.index for group in searched_groups), rows_by_group or [None] * len(searched_groups), strict=True))

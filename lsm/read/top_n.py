@@ -54,11 +54,11 @@ class TopRead:
 
         Splits without a merge are cut into single files. Statistics of the first sort column define the order.
         """
-        found = [unit for split in splits for unit in (_files(split) if self._has_independent_files(split) else [split])]
-        best = [self._best(unit) for unit in found]
+        units = [unit for split in splits for unit in (_files(split) if self._has_independent_files(split) else [split])]
+        best = [self._best(unit) for unit in units]
         rated = [number for number, value in enumerate(best) if value is not None]
         rated.sort(key=lambda number: spark_order_key(best[number]), reverse=not self.order.columns[0].ascending)
-        return [found[number] for number in (*rated, *(number for number, value in enumerate(best) if value is None))]
+        return [units[number] for number in (*rated, *(number for number, value in enumerate(best) if value is None))]
 
     def read(self, unit: DataSplit, report: ReadReport) -> None:
         """Add a unit's rows that may be among the first.
@@ -67,16 +67,16 @@ class TopRead:
         """
         alone = self._has_independent_files(unit) and len(unit.files) == 1
         if alone and self._needs_seed(unit):
-            seen = ReadReport()
-            for batch in read_split(self.store, unit, columns=self.order.names, predicate=self.predicate, report=seen):
+            seed_report = ReadReport()
+            for batch in read_split(self.store, unit, columns=self.order.names, predicate=self.predicate, report=seed_report):
                 self._seeds.add(batch)
-            report.bytes_read += seen.bytes_read
-        wanted = all_of(self.predicate, self._bound())
-        if wanted == FALSE or (alone and not self._may_match(unit, wanted)):
+            report.bytes_read += seed_report.bytes_read
+        condition = all_of(self.predicate, self._bound())
+        if condition == FALSE or (alone and not self._may_match(unit, condition)):
             report.files_outranked += len(unit.files)
             return
         hint = self.order, self.limit
-        for batch in read_split(self.store, unit, columns=self.columns, predicate=wanted, top=hint, report=report):
+        for batch in read_split(self.store, unit, columns=self.columns, predicate=condition, top=hint, report=report):
             self.top.add(batch)
 
     def _has_independent_files(self, split: DataSplit) -> bool:
@@ -94,11 +94,11 @@ class TopRead:
     def _bound(self) -> Predicate:
         """Return the filter that rows among the first match."""
         column_type = self.store.schema.column_types[self.order.columns[0].name]
-        found = self.top.bound(column_type)
-        return found if found != TRUE else self._seeds.bound(column_type, ties=True)
+        bound = self.top.bound(column_type)
+        return bound if bound != TRUE else self._seeds.bound(column_type, ties=True)
 
-    def _may_match(self, unit: DataSplit, wanted: Predicate) -> bool:
-        pruner = FilePruner(self.store, wanted)
+    def _may_match(self, unit: DataSplit, condition: Predicate) -> bool:
+        pruner = FilePruner(self.store, condition)
         residual = pruner.residual(unit.partition)
         return may_match(residual, pruner.bounds(unit.files[0]), self.store.schema.column_types)
 
@@ -114,8 +114,8 @@ class TopRead:
         column = self.order.columns[0]
         if not self._has_independent_files(unit) or len(unit.files) != 1:
             return None
-        known = self._first_column.bounds(unit.files[0])(ColumnRef(column.name))
-        return None if known is None else known.min if column.ascending else known.max
+        column_bounds = self._first_column.bounds(unit.files[0])(ColumnRef(column.name))
+        return None if column_bounds is None else column_bounds.min if column.ascending else column_bounds.max
 
 
 def _files(split: DataSplit) -> list[DataSplit]:

@@ -71,11 +71,11 @@ class BucketPruner:
             keys = self._keys(predicate)
             if keys is None:
                 continue
-            inside = same_type & (totals > 0)
+            comparable = same_type & (totals > 0)
             if len(alike) > 1:
-                inside &= np.isin(codes, members)
-            for total in np.unique(totals[inside]).tolist():
-                rows = inside & (totals == total)
+                comparable &= np.isin(codes, members)
+            for total in np.unique(totals[comparable]).tolist():
+                rows = comparable & (totals == total)
                 keep[rows] = _among(buckets[rows], np.unique(bucket_ids(keys, schema, total)).tolist())
                 tried = max(tried, keys.num_rows)
         self.note = f"{tried} values of the bucket key" if tried else "no equality on every bucket-key column"
@@ -124,11 +124,11 @@ class BucketPruner:
         return pa.record_batch(columns, names=list(schema.bucket_keys))
 
 
-def _among(values: Int64s, wanted: Sequence[int]) -> Mask:
-    """Return a mask of ``values`` that are in ``wanted``."""
+def _among(values: Int64s, allowed: Sequence[int]) -> Mask:
+    """Return a mask of ``values`` that are in ``allowed``."""
     # Fast path: usually one value is wanted.
-    found: Mask = values == wanted[0] if len(wanted) == 1 else np.isin(values, wanted)
-    return found
+    mask: Mask = values == allowed[0] if len(allowed) == 1 else np.isin(values, allowed)
+    return mask
 
 
 def key_ranks(entries: EntryColumns, types: Sequence[DataType]) -> tuple[Int64s, Int64s]:

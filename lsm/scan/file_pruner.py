@@ -91,18 +91,18 @@ class FilePruner:
 
         Uses the exact range of the first key column, and the statistics of the others.
         """
-        wanted = np.ones(len(entries), np.bool_)
+        may_match = np.ones(len(entries), np.bool_)
         schema = self.store.schema
         for residual, rows in self._by_residual(entries):
             predicate = only_columns(residual, self._keys).inclusive
             if predicate == TRUE:
                 continue
             try:
-                known = key_bounds(entries.select(rows), schema.trimmed_primary_keys, schema.key_types, columns_of(predicate))
+                bounds_by_column = key_bounds(entries.select(rows), schema.trimmed_primary_keys, schema.key_types, columns_of(predicate))
             except ValueError as error:
                 raise CorruptFile(entries.path_of(int(rows[0])), f"the key range of a file cannot be decoded: {error}") from error
-            wanted[rows] = may_match_each(predicate, partial(_of_name, known), schema.column_types, rows.size)
-        return wanted
+            may_match[rows] = may_match_each(predicate, partial(_of_name, bounds_by_column), schema.column_types, rows.size)
+        return may_match
 
     def needs_values(self, entries: EntryColumns) -> bool:
         """Return whether value statistics can prune beyond ``key_mask``."""
@@ -117,22 +117,22 @@ class FilePruner:
 
         Statistics are minima, maxima and null counts.
         """
-        wanted = np.ones(len(entries), np.bool_)
+        may_match = np.ones(len(entries), np.bool_)
         types = self.store.schema.column_types
         for schema_id, covered, rows in stats_groups(entries):
-            some = entries.select(rows)
-            lookup = self._column_lookup(some, schema_id, covered)
-            for residual, inside in self._by_residual(some):
+            group_entries = entries.select(rows)
+            lookup = self._column_lookup(group_entries, schema_id, covered)
+            for residual, group_rows in self._by_residual(group_entries):
                 if residual != TRUE:
-                    wanted[rows[inside]] = may_match_each(residual, partial(_of_rows, lookup, inside), types, inside.size)
-        return wanted
+                    may_match[rows[group_rows]] = may_match_each(residual, partial(_of_rows, lookup, group_rows), types, group_rows.size)
+        return may_match
 
     def index_mask(self, entries: EntryColumns) -> Mask:
         """Return a mask of files that may match by index.
 
         Embedded indexes are stored inside manifest entries.
         """
-        wanted = np.ones(len(entries), np.bool_)
+        may_match = np.ones(len(entries), np.bool_)
         rows = np.flatnonzero(entries.present("_FILE._EMBEDDED_FILE_INDEX"))
         if rows.size:
             indexed = entries.select(rows)
@@ -143,8 +143,8 @@ class FilePruner:
                 indexed.row_count.tolist(),
                 strict=True,
             )
-            wanted[rows] = [self._index_may_match(*index) for index in indexes]
-        return wanted
+            may_match[rows] = [self._index_may_match(*index) for index in indexes]
+        return may_match
 
     def _by_residual(self, entries: EntryColumns) -> list[tuple[Predicate, Indices]]:
         """Group entries by the filter of their partition."""
@@ -153,8 +153,8 @@ class FilePruner:
         of_partition = np.array([numbers.setdefault(residual, len(numbers)) for residual in self.residuals(partitions)], np.intp)
         if len(numbers) == 1:
             return [(residual, np.arange(len(entries))) for residual in numbers]
-        found = of_partition[codes]
-        return [(residual, np.flatnonzero(found == number)) for residual, number in numbers.items()]
+        residual_numbers = of_partition[codes]
+        return [(residual, np.flatnonzero(residual_numbers == number)) for residual, number in numbers.items()]
 
     def _index_may_match(self, partition: bytes, index: bytes, schema_id: int, row_count: int) -> bool:
         mapping = self._mapping(schema_id)
@@ -173,7 +173,7 @@ class FilePruner:
         if not schema.by_name.keys() >= set(names):
             return lambda _: None
         try:
-            known = value_bounds(entries, names, schema.types_of(names), self._wanted_sources(schema_id))
+            bounds_by_column = value_bounds(entries, names, schema.types_of(names), self._wanted_sources(schema_id))
         except ValueError as error:
             raise CorruptFile(entries.path_of(0), f"the statistics of a file cannot be decoded: {error}") from error
 
@@ -182,7 +182,7 @@ class FilePruner:
             source = mapping.sources.get(column.name)
             if source is None:
                 return BoundsColumn.all_null(entries.row_count)
-            stored = known.get(source.name) if column.key is None else None
+            stored = bounds_by_column.get(source.name) if column.key is None else None
             return None if stored is None else mapping.bounds_of_each(column.name, stored)
 
         return bounds
@@ -191,10 +191,10 @@ class FilePruner:
         return self.store.schemas.get(schema_id).fields
 
     def _mapping(self, schema_id: int) -> SchemaMapping:
-        found = self._mappings.get(schema_id)
-        if found is None:
-            found = self._mappings[schema_id] = SchemaMapping.of(self.store.schema.fields, self._fields(schema_id), schema_id)
-        return found
+        mapping = self._mappings.get(schema_id)
+        if mapping is None:
+            mapping = self._mappings[schema_id] = SchemaMapping.of(self.store.schema.fields, self._fields(schema_id), schema_id)
+        return mapping
 
     def _wanted_sources(self, schema_id: int) -> frozenset[str]:
         """Return the filter columns' names in files of a schema."""
@@ -210,7 +210,7 @@ class FilePruner:
         """
         mapping = self._mapping(file.schema_id)
         try:
-            known = self._value_bounds(file)
+            stored_bounds = self._value_bounds(file)
         except (ValueError, IndexError) as error:
             raise CorruptFile(file.file_name, f"its statistics cannot be decoded: {error}") from error
 
@@ -218,7 +218,7 @@ class FilePruner:
             source = mapping.sources.get(column.name)
             if source is None:
                 return ColumnBounds(None, None, file.row_count, file.row_count)
-            stored = known.get(source.name) if column.key is None else None
+            stored = stored_bounds.get(source.name) if column.key is None else None
             return None if stored is None else mapping.bounds(column.name, stored)
 
         return bounds
@@ -229,17 +229,17 @@ class FilePruner:
         names = schema.names if file.value_stats_cols is None else file.value_stats_cols
         if not schema.by_name.keys() >= set(names):
             return {}
-        wanted = self._wanted_sources(file.schema_id)
-        return decode_bounds(file.value_stats, names, schema.types_of(names), file.row_count, wanted, unbounded=file.unbounded)
+        source_columns = self._wanted_sources(file.schema_id)
+        return decode_bounds(file.value_stats, names, schema.types_of(names), file.row_count, source_columns, unbounded=file.unbounded)
 
 
-def _of_name(known: Mapping[str, BoundsColumn], column: ColumnRef) -> BoundsColumn | None:
-    return known.get(column.name) if column.key is None else None
+def _of_name(bounds_by_column: Mapping[str, BoundsColumn], column: ColumnRef) -> BoundsColumn | None:
+    return bounds_by_column.get(column.name) if column.key is None else None
 
 
 def _of_rows(lookup: BoundsColumnLookup, rows: Indices, column: ColumnRef) -> BoundsColumn | None:
-    found = lookup(column)
-    return found if found is None or rows.size == found.rows.size else found.take(rows)
+    bounds = lookup(column)
+    return bounds if bounds is None or rows.size == bounds.rows.size else bounds.take(rows)
 
 
 def row_ranges(entries: EntryColumns) -> tuple[Int64s, Int64s]:
@@ -248,9 +248,9 @@ def row_ranges(entries: EntryColumns) -> tuple[Int64s, Int64s]:
     Raises:
         CorruptFile: An entry has no row ids.
     """
-    known = entries.present("_FILE._FIRST_ROW_ID")
-    if not known.all():
-        row = int(np.flatnonzero(~known)[0])
+    has_row_ids = entries.present("_FILE._FIRST_ROW_ID")
+    if not has_row_ids.all():
+        row = int(np.flatnonzero(~has_row_ids)[0])
         raise CorruptFile(entries.path_of(row), f"data file {entries.file_name[row]} has no row ids, which data evolution requires")
     first = entries.numbers("_FILE._FIRST_ROW_ID")
     return first, first + np.maximum(entries.row_count, 1) - 1
@@ -318,18 +318,18 @@ class ManifestPruner:
         waiting = entries.select(entries.level <= 0)
         self.waiting = frozenset(waiting.file_name)
         buckets = np.unique(waiting.bucket)
-        inside = self.store.partition.spanning(waiting.partition_codes[1])
+        spans_partition = self.store.partition.spanning(waiting.partition_codes[1])
 
         def holds(meta: ManifestFileMeta) -> bool:
             if meta.min_bucket is None or meta.max_bucket is None:
                 return True
-            at = int(np.searchsorted(buckets, meta.min_bucket))
-            return at < len(buckets) and int(buckets[at]) <= meta.max_bucket
+            bucket_index = int(np.searchsorted(buckets, meta.min_bucket))
+            return bucket_index < len(buckets) and int(buckets[bucket_index]) <= meta.max_bucket
 
         if not len(waiting):
             return set()
         path = self.store.paths.manifest
-        return {id(meta) for meta in by_key if holds(meta) and inside(meta.partition_stats, path(meta.file_name))}
+        return {id(meta) for meta in by_key if holds(meta) and spans_partition(meta.partition_stats, path(meta.file_name))}
 
     def _may_hold(self, meta: ManifestFileMeta, predicate: Predicate) -> bool:
         return may_match(predicate, self._lookup(meta), self.store.schema.column_types)
@@ -338,7 +338,7 @@ class ManifestPruner:
         partition = self.store.partition.bounds(meta.partition_stats, meta.num_entries, self.store.paths.manifest(meta.file_name))
         schema, mapping = self._mapping(meta.schema_id)
         ranges = meta.column_ranges
-        known = {} if ranges is None else ranges.bounds(schema.fields)
+        bounds_by_field = {} if ranges is None else ranges.bounds(schema.fields)
         rows = 0 if ranges is None else ranges.row_count
 
         def bounds(column: ColumnRef) -> ColumnBounds | None:
@@ -346,17 +346,17 @@ class ManifestPruner:
                 return None
             if column.name in partition:
                 return partition[column.name]
-            wanted = self.store.schema.field(column.name)
-            if wanted.id > schema.highest_field_id:
+            field = self.store.schema.field(column.name)
+            if field.id > schema.highest_field_id:
                 return ColumnBounds(None, None, rows, rows)  # column added later: null in every file of this manifest
-            found = known.get(wanted.id)
-            return None if found is None else mapping.bounds(column.name, found)
+            stored = bounds_by_field.get(field.id)
+            return None if stored is None else mapping.bounds(column.name, stored)
 
         return bounds
 
     def _mapping(self, schema_id: int) -> tuple[TableSchema, SchemaMapping]:
-        found = self._mappings.get(schema_id)
-        if found is None:
+        schema_and_mapping = self._mappings.get(schema_id)
+        if schema_and_mapping is None:
             schema = self.store.schema if schema_id == self.store.schema.id else self.store.schemas.get(schema_id)
-            found = self._mappings[schema_id] = schema, SchemaMapping.of(self.store.schema.fields, schema.fields, schema_id)
-        return found
+            schema_and_mapping = self._mappings[schema_id] = schema, SchemaMapping.of(self.store.schema.fields, schema.fields, schema_id)
+        return schema_and_mapping

@@ -42,8 +42,8 @@ class BucketPlace:
         """Return the place of the keys in a split."""
         schema = store.schema
         values = dict(zip(store.partition.names, store.partition.decode(split.partition), strict=True))
-        told = BucketPruner.applies(schema) and split.total_buckets == schema.core.bucket
-        return cls(tuple(values[name] for name in _partition_names(schema)), split.bucket if told else None)
+        has_bucket = BucketPruner.applies(schema) and split.total_buckets == schema.core.bucket
+        return cls(tuple(values[name] for name in _partition_names(schema)), split.bucket if has_bucket else None)
 
     def predicate(self, schema: TableSchema) -> Predicate:
         """Return the filter of the partition."""
@@ -80,16 +80,18 @@ def keys_by_bucket(keys: KeySet, schema: TableSchema) -> list[BucketKeys]:
     else:
         numbers = np.zeros(len(columns[0]), np.int64)
         for code in codes:
-            _, own = np.unique(code, return_inverse=True)
-            _, numbers = np.unique(numbers * (int(own.max()) + 1) + own, return_inverse=True)
+            _, code_numbers = np.unique(code, return_inverse=True)
+            _, numbers = np.unique(numbers * (int(code_numbers.max()) + 1) + code_numbers, return_inverse=True)
         groups = [np.flatnonzero(numbers == number) for number in range(int(numbers.max()) + 1)]
-    found = []
+    bucket_keys = []
     for group in groups:
-        at = 0 if group is None else int(group[0])
-        values = tuple(_plain(column.slice(at, 1), schema, name) for column, name in zip(partitions, named, strict=True))
+        first_row = 0 if group is None else int(group[0])
+        values = tuple(_plain(column.slice(first_row, 1), schema, name) for column, name in zip(partitions, named, strict=True))
         own_columns = columns if group is None else [column.take(arrow_array(group)) for column in columns]
-        found.append(BucketKeys(BucketPlace(values, None if buckets is None else int(buckets[at])), SortedKeys.of(own_columns)))
-    return found
+        bucket_keys.append(
+            BucketKeys(BucketPlace(values, None if buckets is None else int(buckets[first_row])), SortedKeys.of(own_columns))
+        )
+    return bucket_keys
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -113,7 +115,7 @@ class HeldBucket:
         total = max([stage.kept + stage.dropped for stage in plan.report if stage.name == "partition"], default=0)
         types = [data_type.column_type for data_type in store.schema.key_types]
         bounds = [store.key.decode(row) for file in files for row in (file.min_key, file.max_key)] if store.key is not None else []
-        columns = [literal_array([row[at] for row in bounds], one) for at, one in enumerate(types)]
+        columns = [literal_array([row[position] for row in bounds], column_type) for position, column_type in enumerate(types)]
         codes, layout = key_codes(columns)
         return cls(splits, total - len(files), codes[0::2], codes[1::2], layout)
 
@@ -121,37 +123,37 @@ class HeldBucket:
         """Return the files that may have one of the keys, as splits."""
         codes = keys.codes(self.layout)
         hits = np.searchsorted(codes, self.low, "left") < np.searchsorted(codes, self.high, "right")
-        found, start = [], 0
+        splits, start = [], 0
         for split in self.splits:
             end = start + len(split.files)
-            here = np.flatnonzero(hits[start:end])
+            file_positions = np.flatnonzero(hits[start:end])
             start = end
-            if len(here) == len(split.files):
-                found.append(split)
-            elif len(here):
-                found.append(_narrow(split, here))
-        return found
+            if len(file_positions) == len(split.files):
+                splits.append(split)
+            elif len(file_positions):
+                splits.append(_narrow(split, file_positions))
+        return splits
 
 
-def plan_of_keys(snapshot_id: int, held: Sequence[tuple[HeldBucket, SortedKeys]]) -> ScanPlan:
+def plan_of_keys(snapshot_id: int, cached_buckets: Sequence[tuple[HeldBucket, SortedKeys]]) -> ScanPlan:
     """Return the plan of keys in some buckets."""
-    splits = [split for bucket, keys in held for split in bucket.holding(keys)]
-    inside = sum(len(bucket.low) for bucket, _ in held)
-    chosen = sum(len(split.files) for split in splits)
-    total = inside if not held else held[0][0].others + len(held[0][0].low)
+    splits = [split for bucket, keys in cached_buckets for split in bucket.holding(keys)]
+    bucket_files = sum(len(bucket.low) for bucket, _ in cached_buckets)
+    selected_files = sum(len(split.files) for split in splits)
+    total = bucket_files if not cached_buckets else cached_buckets[0][0].others + len(cached_buckets[0][0].low)
     size = sum(split.file_size for split in splits)
     report = (
-        Stage("bucket", inside, max(0, total - inside), note=f"{len(held)} held buckets"),
-        Stage("key range", chosen, inside - chosen, size),
+        Stage("bucket", bucket_files, max(0, total - bucket_files), note=f"{len(cached_buckets)} held buckets"),
+        Stage("key range", selected_files, bucket_files - selected_files, size),
         Stage("splits", len(splits), 0, size),
     )
     return ScanPlan(snapshot_id, tuple(splits), report)
 
 
 def _narrow(split: DataSplit, rows: Int64s) -> DataSplit:
-    chosen = rows.tolist()
-    files = tuple([split.files[row] for row in chosen])
-    vectors = None if split.deletion_files is None else tuple([split.deletion_files[row] for row in chosen])
+    positions = rows.tolist()
+    files = tuple([split.files[row] for row in positions])
+    vectors = None if split.deletion_files is None else tuple([split.deletion_files[row] for row in positions])
     return split.model_copy(update={"files": files, "deletion_files": vectors})
 
 

@@ -46,9 +46,11 @@ def branch_of(store: FileStore, name: str) -> FileStore:
     """
     if name not in store.branches:
         cache = EntryCache(store.cache.files)  # schema and snapshot ids are not shared between branches
-        found = FileStore.open(with_branch(store.root, name), store.file_io, cache=cache)
-        options = {option: value for option, value in found.schema.options.items() if option not in _OPTIONS}
-        store.branches[name] = found.with_schema(found.schema.model_copy(update={"options": options})).with_listener(store.listener)
+        branch_store = FileStore.open(with_branch(store.root, name), store.file_io, cache=cache)
+        options = {option: value for option, value in branch_store.schema.options.items() if option not in _OPTIONS}
+        store.branches[name] = branch_store.with_schema(branch_store.schema.model_copy(update={"options": options})).with_listener(
+            store.listener
+        )
     return store.branches[name]
 
 
@@ -75,14 +77,14 @@ def plan_both(store: FileStore, name: str, snapshot: Snapshot | None, partitions
     with report.stage("other branch") as tally:
         own_partitions, others_partitions = set(store.live_partitions(snapshot)), set(other.live_partitions(at_other))
         first, second = (others_partitions, own_partitions) if comes_first else (own_partitions, others_partitions)
-        wanted = second if partitions is None else second.intersection(partitions)
-        left = wanted - first
-        tally.count(len(left), len(wanted) - len(left))
+        candidates = second if partitions is None else second.intersection(partitions)
+        left = candidates - first
+        tally.count(len(left), len(candidates) - len(left))
         tally.note = f"partitions of {'the table' if comes_first else name} missing in {name if comes_first else 'the table'}"
-    own = plan(store, snapshot, left if comes_first else partitions)
-    others = plan(other, at_other, partitions if comes_first else left)
-    marked = tuple(split.model_copy(update={"branch": name}) for split in others.splits)
-    return ScanPlan(own.snapshot_id, (*own.splits, *marked), (*own.report, *report.stages))
+    table_plan = plan(store, snapshot, left if comes_first else partitions)
+    branch_plan = plan(other, at_other, partitions if comes_first else left)
+    marked = tuple(split.model_copy(update={"branch": name}) for split in branch_plan.splits)
+    return ScanPlan(table_plan.snapshot_id, (*table_plan.splits, *marked), (*table_plan.report, *report.stages))
 
 
 def _snapshot_of_other(store: FileStore, snapshot: Snapshot | None, other: FileStore) -> Snapshot | None:
@@ -97,7 +99,9 @@ def _snapshot_of_other(store: FileStore, snapshot: Snapshot | None, other: FileS
 
 
 def _check_columns(store: FileStore, other: FileStore) -> None:
-    ours, theirs = ([(field.name, field.type.with_nullable(nullable=True)) for field in one.schema.fields] for one in (store, other))
+    ours, theirs = (
+        [(field.name, field.type.with_nullable(nullable=True)) for field in branch_store.schema.fields] for branch_store in (store, other)
+    )
     if ours != theirs:
         raise UnsupportedTable(
             f"{store.root}: branch '{other.branch}' of option '{FALLBACK_BRANCH}' or '{PRIMARY_BRANCH}' has other columns than the table"

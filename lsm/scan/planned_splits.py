@@ -46,8 +46,8 @@ def _vectors_of(vectors: Vectors, bucket: tuple[bytes, int], files: Sequence[Dat
     """
     if not vectors:
         return ()
-    found = ((file, vectors.get((bucket, file.file_name))) for file in files)
-    return tuple(None if vector is None else vector.within(file.file_name, file.row_count) for file, vector in found)
+    vector_of_file = ((file, vectors.get((bucket, file.file_name))) for file in files)
+    return tuple(None if vector is None else vector.within(file.file_name, file.row_count) for file, vector in vector_of_file)
 
 
 def _splits(entries: EntryColumns, groups: Sequence[WeightedFiles], vectors: Vectors, snapshot_id: int) -> Iterator[DataSplit]:
@@ -56,14 +56,14 @@ def _splits(entries: EntryColumns, groups: Sequence[WeightedFiles], vectors: Vec
     for group in groups:
         first, files = int(group.rows[0]), tuple([all_files[row] for row in group.rows.tolist()])
         partition, bucket = partitions[codes[first]], int(entries.bucket[first])
-        found = _vectors_of(vectors, (partition, bucket), files)
+        deletion_files = _vectors_of(vectors, (partition, bucket), files)
         yield DataSplit(
             partition=partition,
             bucket=bucket,
             total_buckets=int(entries.total_buckets[first]),
             files=files,
             raw_convertible=group.raw_convertible,
-            deletion_files=found if any(found) else None,
+            deletion_files=deletion_files if any(deletion_files) else None,
             snapshot_id=snapshot_id,
         )
 
@@ -152,22 +152,22 @@ class PlannedSplits(Sequence[DataSplit]):
         return self.firsts.size
 
     @overload
-    def __getitem__(self, at: int) -> DataSplit: ...
+    def __getitem__(self, index: int) -> DataSplit: ...
 
     @overload
-    def __getitem__(self, at: slice) -> PlannedSplits: ...
+    def __getitem__(self, index: slice) -> PlannedSplits: ...
 
-    def __getitem__(self, at: int | slice) -> DataSplit | PlannedSplits:
-        if isinstance(at, slice):
-            return replace(self, **{name: getattr(self, name)[at] for name in ("sizes", "rows", "firsts", "lasts", "raw")})
-        position = range(len(self))[at]
-        first, held = self.__dict__.get("_near", (0, ()))
-        if not first <= position < first + len(held):
+    def __getitem__(self, index: int | slice) -> DataSplit | PlannedSplits:
+        if isinstance(index, slice):
+            return replace(self, **{name: getattr(self, name)[index] for name in ("sizes", "rows", "firsts", "lasts", "raw")})
+        position = range(len(self))[index]
+        first, cached = self.__dict__.get("_near", (0, ()))
+        if not first <= position < first + len(cached):
             first, last = self._batch_bounds(position)
-            held = self._create(first, last)
-            self.__dict__["_near"] = first, held  # one assignment: safe with concurrent readers
-        found: DataSplit = held[position - first]
-        return found
+            cached = self._create(first, last)
+            self.__dict__["_near"] = first, cached  # one assignment: safe with concurrent readers
+        split: DataSplit = cached[position - first]
+        return split
 
     def __iter__(self) -> Iterator[DataSplit]:
         first = 0
@@ -215,6 +215,6 @@ class PlannedSplits(Sequence[DataSplit]):
             ]
             return tuple(_splits(entries, groups, self.vectors, self.snapshot_id))
         except (ValueError, CorruptFile) as error:
-            known = (self.paths[source] for source in np.unique(self.source[files]).tolist())
-            names = ", ".join(path for path in known if path) or "new manifest entries"
+            paths = (self.paths[source] for source in np.unique(self.source[files]).tolist())
+            names = ", ".join(path for path in paths if path) or "new manifest entries"
             raise CorruptFile(names, f"an entry is not valid ({error.__cause__ or error})") from error

@@ -59,16 +59,16 @@ class BlockPruner:
     def __call__(self, ranges: BlockRanges) -> Mask:
         """Return a mask of blocks that may hold matching entries."""
         conditions = self.residuals(ranges.partitions)
-        wanted = [self.wants(partition) for partition in ranges.partitions]
-        kept: Mask = ranges.in_partitions(wanted) & (ranges.column("max_level") >= self.min_level)
-        inside = {condition for condition, hit in zip(conditions, wanted, strict=True) if hit}
+        partition_matches = [self.wants(partition) for partition in ranges.partitions]
+        in_range: Mask = ranges.in_partitions(partition_matches) & (ranges.column("max_level") >= self.min_level)
+        active_conditions = {condition for condition, hit in zip(conditions, partition_matches, strict=True) if hit}
         buckets = BucketPruner(self.store, lambda partition: self.residuals([partition])[0], bucket=self.bucket)
-        if TRUE in inside or not 0 < len(inside) <= thresholds.block_residuals:
-            return kept if self.bucket is None else kept & buckets.blocks(ranges, TRUE)
-        found = np.zeros(len(ranges), np.bool_)
-        for residual in inside:
-            found |= buckets.blocks(ranges, residual) & self._by_key(ranges, residual)
-        return kept & found
+        if TRUE in active_conditions or not 0 < len(active_conditions) <= thresholds.block_residuals:
+            return in_range if self.bucket is None else in_range & buckets.blocks(ranges, TRUE)
+        may_match = np.zeros(len(ranges), np.bool_)
+        for residual in active_conditions:
+            may_match |= buckets.blocks(ranges, residual) & self._by_key(ranges, residual)
+        return in_range & may_match
 
     def _by_key(self, ranges: BlockRanges, residual: Predicate) -> Mask:
         """Return a mask of blocks that may match by key.
@@ -81,12 +81,12 @@ class BlockPruner:
             return everything
         name = self.store.schema.trimmed_primary_keys[0]
         predicate = only_columns(residual, {name}).inclusive
-        known = None if predicate == TRUE else ranges.key_bounds(keys[0][0])
-        if known is None:
+        first_key_bounds = None if predicate == TRUE else ranges.key_bounds(keys[0][0])
+        if first_key_bounds is None:
             return everything
 
         def bounds(column: ColumnRef) -> BoundsColumn | None:
-            return known if column.name == name and column.key is None else None
+            return first_key_bounds if column.name == name and column.key is None else None
 
         return may_match_each(predicate, bounds, self.store.schema.column_types, len(ranges))
 
@@ -133,13 +133,13 @@ class ScanPlanner:
             if name not in schema.column_types:
                 raise UnknownColumn(name, schema.names)
         self.store.check_readable()
-        wanted = TRUE if predicate is None else predicate
+        condition = TRUE if predicate is None else predicate
         other = other_branch(self.store)
         if other is None:
-            return _Funnel(self.store, wanted, partitions, self.min_level, bucket).plan(snapshot, limit)
+            return _Funnel(self.store, condition, partitions, self.min_level, bucket).plan(snapshot, limit)
 
-        def branch(store: FileStore, at: Snapshot | None, inside: Collection[bytes] | None) -> ScanPlan:
-            return _Funnel(store, wanted, inside, self.min_level).plan(at, None)
+        def branch(store: FileStore, branch_snapshot: Snapshot | None, branch_partitions: Collection[bytes] | None) -> ScanPlan:
+            return _Funnel(store, condition, branch_partitions, self.min_level).plan(branch_snapshot, None)
 
         return plan_both(self.store, other, snapshot, partitions, branch)
 
@@ -209,18 +209,18 @@ class _Funnel:
         with self._report.stage("manifest list") as tally:
             listed = store.manifest_metas(snapshot)
             partitioned = bool(store.partition.names)
-            wanted = EntryFilter(self._predicate if partitioned else None, self._partitions, min_level=self._min_level)
-            metas = wanted.manifests(listed, store.partition, store.paths.manifests)
+            entry_filter = EntryFilter(self._predicate if partitioned else None, self._partitions, min_level=self._min_level)
+            metas = entry_filter.manifests(listed, store.partition, store.paths.manifests)
             _count_manifests(tally, listed, metas)
             tally.note = "by partition and level ranges" if len(metas) < len(listed) else ""
         with self._report.stage("manifest ranges") as tally:
             in_columns = self._ranges is row_ranges  # another manifest may hold newer values of the same column
             pruner = ManifestPruner(store, TRUE if in_columns else self._predicate)
             with store.reading(snapshot):
-                chosen = pruner.select(metas)
-                _count_manifests(tally, metas, chosen)
+                selected = pruner.select(metas)
+                _count_manifests(tally, metas, selected)
                 tally.note = pruner.note
-                entries = store.manifests.read_metas(chosen, self._blocks(), self._narrowing())
+                entries = store.manifests.read_metas(selected, self._blocks(), self._narrowing())
         if pruner.waiting is None:
             return entries
         visible = entries.level > 0  # a skipped manifest may delete a level-0 file: keep only those known as live
@@ -255,17 +255,17 @@ class _Funnel:
 
     def _in_wanted_partitions(self, entries: EntryColumns) -> EntryColumns:
         with self._report.stage("partition") as tally:
-            kept = self._of_wanted_partitions(entries)
-            live = kept.not_deleted
-            counts = f"{len(kept.partition_codes[1])} of {count_text(len(entries.partition_codes[1]), 'partition')}"
+            remaining = self._of_wanted_partitions(entries)
+            live = remaining.not_deleted
+            counts = f"{len(remaining.partition_codes[1])} of {count_text(len(entries.partition_codes[1]), 'partition')}"
             tally.note = counts if self._store.partition.names else "not partitioned"
             _count(tally, entries.not_deleted, live)
         return live
 
     def _of_wanted_partitions(self, entries: EntryColumns) -> EntryColumns:
-        codes, known = entries.partition_codes
-        self._pruner.residuals(known)  # computes all at once
-        return entries.select(np.array([self._wants(partition) for partition in known], np.bool_)[codes])
+        codes, partitions = entries.partition_codes
+        self._pruner.residuals(partitions)  # computes all at once
+        return entries.select(np.array([self._wants(partition) for partition in partitions], np.bool_)[codes])
 
     def _wants(self, partition: bytes) -> bool:
         if self._partitions is not None and partition not in self._partitions:
@@ -276,18 +276,18 @@ class _Funnel:
         with self._report.stage("bucket") as tally:
             pruner = BucketPruner(self._store, self._pruner.residual, bucket=self._bucket)
             visible = entries.bucket >= 0  # rows of the postpone bucket are invisible until compacted
-            kept = entries.select(pruner.may_match(entries) & visible)
+            remaining = entries.select(pruner.may_match(entries) & visible)
             tally.note = pruner.note
-            _count(tally, entries, kept)
-        return kept
+            _count(tally, entries, remaining)
+        return remaining
 
     def _on_visible_levels(self, entries: EntryColumns) -> EntryColumns:
         with self._report.stage("level") as tally:
-            kept = entries.select(entries.level >= self._min_level) if self._min_level else entries
-            waiting = "level 0 is skipped until it is compacted" if self._skips_level0 else self._waiting(kept)
-            tally.note = "; ".join(filter(None, (waiting, self._retained(kept))))
-            _count(tally, entries, kept)
-        return kept
+            remaining = entries.select(entries.level >= self._min_level) if self._min_level else entries
+            waiting = "level 0 is skipped until it is compacted" if self._skips_level0 else self._waiting(remaining)
+            tally.note = "; ".join(filter(None, (waiting, self._retained(remaining))))
+            _count(tally, entries, remaining)
+        return remaining
 
     def _waiting(self, visible: EntryColumns) -> str:
         """Return a note about files that wait for compaction."""
@@ -313,23 +313,23 @@ class _Funnel:
         cut: Int64s | None = None
         with self._report.stage("key range") as tally:
             by_key = self._store.key is not None and acts and set(map(self._pruner.key_predicate, partitions)) - {TRUE} != set()
-            wanted = self._pruner.key_mask(entries) if by_key else np.ones(len(entries), np.bool_)
+            key_matches = self._pruner.key_mask(entries) if by_key else np.ones(len(entries), np.bool_)
             if self._ranges and acts and not self._skips_level0:
-                cut = self._cut_sections(entries)[wanted]
-            kept = entries.select(wanted)
-            _count(tally, entries, kept)
+                cut = self._cut_sections(entries)[key_matches]
+            remaining = entries.select(key_matches)
+            _count(tally, entries, remaining)
             tally.note = "" if by_key else "no condition on key columns alone" if self._store.key else "no primary key"
         with self._report.stage("value stats") as tally:
-            reads_values = acts and self._pruner.needs_values(kept)
-            kept, cut = self._keep_sections(tally, kept, cut, self._pruner.value_mask if reads_values else None)
+            reads_values = acts and self._pruner.needs_values(remaining)
+            remaining, cut = self._keep_sections(tally, remaining, cut, self._pruner.value_mask if reads_values else None)
         with self._report.stage("embedded index") as tally:
             reads_index = acts and self._store.options.file_index_read_enabled
-            kept, cut = self._keep_sections(tally, kept, cut, self._pruner.index_mask if reads_index else None)
+            remaining, cut = self._keep_sections(tally, remaining, cut, self._pruner.index_mask if reads_index else None)
             used = ", ".join(f"{name} x{count}" for name, count in sorted(self._notes.used.items()))
             warned = f"{self._notes.warnings.total()} warnings" if self._notes.warnings else ""
             tally.note = "; ".join(part for part in (used, warned, tally.note) if part)
-        refuse_files_added_twice(kept)
-        return kept
+        refuse_files_added_twice(remaining)
+        return remaining
 
     def _cut_sections(self, visible: EntryColumns) -> Int64s:
         """Return the section of every visible file.
@@ -366,21 +366,21 @@ class _Funnel:
             _count(tally, files, files)
             return files, cut
         alive = passing if cut is None else np.isin(cut, np.concatenate([cut[passing], self._folded]))
-        kept = files.select(alive)
-        _count(tally, files, kept)
+        remaining = files.select(alive)
+        _count(tally, files, remaining)
         spared = int(alive.sum() - passing.sum())
         tally.note = f"{count_text(spared, 'file')} kept for older or newer versions of their keys" if spared else ""
-        return kept, None if cut is None else cut[alive]
+        return remaining, None if cut is None else cut[alive]
 
     def _splits(self, snapshot: Snapshot, files: EntryColumns, limit: int | None) -> Sequence[DataSplit]:
         with self._report.stage("splits") as tally:
             splits = self._all_splits(snapshot, files)
-            chosen = self._limit(splits, limit)
-            kept, beyond = sums_of(chosen), splits[len(chosen) :]
-            tally.count(len(chosen), len(beyond), kept.file_size, sums_of(beyond).file_size)
+            limited_splits = self._limit(splits, limit)
+            sums, beyond = sums_of(limited_splits), splits[len(limited_splits) :]
+            tally.count(len(limited_splits), len(beyond), sums.file_size, sums_of(beyond).file_size)
             limited = f", {len(beyond)} beyond the limit" if beyond else ""
-            tally.note = f"{len(chosen) - kept.merging} raw, {kept.merging} merging{limited}"
-            return chosen
+            tally.note = f"{len(limited_splits) - sums.merging} raw, {sums.merging} merging{limited}"
+            return limited_splits
 
     def _all_splits(self, snapshot: Snapshot, entries: EntryColumns) -> Sequence[DataSplit]:
         options = self._store.options
@@ -395,7 +395,7 @@ class _Funnel:
         return splits_of(entries, groups, vectors, snapshot.id)
 
     def _deletion_files(self, snapshot: Snapshot) -> dict[tuple[_Bucket, str], DeletionFile]:
-        store, found = self._store, {}
+        store, files_by_bucket = self._store, {}
         for index in store.index_entries(snapshot):
             if index.index_type != DELETION_VECTORS:
                 continue
@@ -403,8 +403,8 @@ class _Funnel:
             path = store.paths.index(index.file_name, values, index.bucket, index.external_path)
             for vector in index.vectors or ():
                 file = DeletionFile(path, vector.offset, vector.length, vector.cardinality)
-                found[(index.partition, index.bucket), vector.data_file] = file
-        return found
+                files_by_bucket[(index.partition, index.bucket), vector.data_file] = file
+        return files_by_bucket
 
     def _limit(self, splits: Sequence[DataSplit], limit: int | None) -> Sequence[DataSplit]:
         """Return the first splits that reach the limit.
@@ -435,16 +435,16 @@ def _ranges_of(store: FileStore) -> Ranges | None:
 
 
 def _count_manifests(tally: Tally, before: Sequence[ManifestFileMeta], after: Sequence[ManifestFileMeta]) -> None:
-    kept, total = sum([meta.file_size for meta in after]), sum([meta.file_size for meta in before])
-    tally.count(len(after), len(before) - len(after), kept, total - kept)
+    remaining_bytes, total = sum([meta.file_size for meta in after]), sum([meta.file_size for meta in before])
+    tally.count(len(after), len(before) - len(after), remaining_bytes, total - remaining_bytes)
 
 
 def _count(tally: Tally, before: EntryColumns, after: EntryColumns) -> None:
-    count, kept = len(after), int(after.file_size.sum())
+    count, remaining_bytes = len(after), int(after.file_size.sum())
     if before is after:
-        tally.count(count, 0, kept)
+        tally.count(count, 0, remaining_bytes)
     else:
-        tally.count(count, len(before) - count, kept, int(before.file_size.sum()) - kept)
+        tally.count(count, len(before) - count, remaining_bytes, int(before.file_size.sum()) - remaining_bytes)
 
 
 def compacted_snapshot(store: FileStore) -> Snapshot | None:

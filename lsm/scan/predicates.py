@@ -47,8 +47,8 @@ def is_short(predicate: Predicate) -> bool:
     >>> is_short(In(ColumnRef("a"), (1, 2))), is_short(In(ColumnRef("a"), tuple(range(100))))
     (True, False)
     """
-    most, few = thresholds.short_filter, leaves(predicate)
-    if len(few) > most or any(isinstance(leaf, In) and len(leaf.values) > most for leaf in few):
+    limit, terms = thresholds.short_filter, leaves(predicate)
+    if len(terms) > limit or any(isinstance(leaf, In) and len(leaf.values) > limit for leaf in terms):
         return False
     return not computed_predicates(predicate)
 
@@ -109,24 +109,26 @@ def bind_rows(
     if not names:
         return [predicate] * len(rows)
     within = [leaf for leaf in leaves(predicate) if leaf.column.name in names]
-    whole = [computed for computed in computed_predicates(predicate) if set(columns_of(computed)) <= set(names)]
-    terms: list[Leaf | ComputedPredicate] = list(dict.fromkeys([*within, *whole]))
+    constant_computed = [computed for computed in computed_predicates(predicate) if set(columns_of(computed)) <= set(names)]
+    terms: list[Leaf | ComputedPredicate] = list(dict.fromkeys([*within, *constant_computed]))
     if not terms:
         return [predicate] * len(rows)
-    wanted = {name for term in terms for name in columns_of(term)}
+    term_columns = {name for term in terms for name in columns_of(term)}
     columns = {
-        name: literal_array(values, types[name]) for name, values in zip(names, zip(*rows, strict=True), strict=True) if name in wanted
+        name: literal_array(values, types[name])
+        for name, values in zip(names, zip(*rows, strict=True), strict=True)
+        if name in term_columns
     }
     table = pa.record_batch(columns)
     answers = [_evaluate(term, table, types) for term in terms]
     bound: dict[tuple[bool, ...], Predicate] = {}
-    found = []
+    bound_predicates = []
     for decided in zip(*answers, strict=True):
         if decided not in bound:
             truth = {term: TRUE if answer else FALSE for term, answer in zip(terms, decided, strict=True) if answer is not None}
             bound[decided] = _with_truth(predicate, truth)
-        found.append(bound[decided])
-    return found
+        bound_predicates.append(bound[decided])
+    return bound_predicates
 
 
 def _evaluate(term: Leaf | ComputedPredicate, table: pa.RecordBatch, types: Mapping[str, ColumnType]) -> list[bool | None]:
@@ -135,10 +137,10 @@ def _evaluate(term: Leaf | ComputedPredicate, table: pa.RecordBatch, types: Mapp
     None: the predicate fails for some row, which another term may exclude.
     """
     try:
-        found: list[bool | None] = mask(term, table, types).to_pylist()
+        answers: list[bool | None] = mask(term, table, types).to_pylist()
     except FilterFailed:
         return [None] * table.num_rows
-    return found
+    return answers
 
 
 def _with_truth(predicate: Predicate, truth: Mapping[Leaf | ComputedPredicate, Predicate]) -> Predicate:
@@ -199,12 +201,12 @@ def bucket_keys(predicate: Predicate | None, columns: Sequence[str], types: Mapp
     """
     choices: dict[str, dict[Any, Plain]] = {}
     for term in conjuncts(predicate):
-        found = _values(term, types)
-        if found is None or found[0] not in columns:
+        column_values = _values(term, types)
+        if column_values is None or column_values[0] not in columns:
             continue
-        column, values = found
-        known = choices.get(column)
-        choices[column] = values if known is None else {key: value for key, value in known.items() if key in values}
+        column, values = column_values
+        earlier_values = choices.get(column)
+        choices[column] = values if earlier_values is None else {key: value for key, value in earlier_values.items() if key in values}
     if not columns or set(choices) != set(columns) or not all(choices.values()):
         return None
     if prod(len(choices[column]) for column in columns) > thresholds.bucket_keys:
@@ -228,14 +230,14 @@ def whole_keys(predicate: Predicate | None, schema: TableSchema) -> tuple[KeySet
     kinds = {types[name].kind for name in names}
     if predicate is None or not names or Kind.CHAR in kinds:
         return None, predicate
-    found = bucket_keys(predicate, names, types)
-    if found is None:
+    key_rows = bucket_keys(predicate, names, types)
+    if key_rows is None:
         return None, predicate
-    columns = [literal_array(values, types[name]) for name, values in zip(names, zip(*found, strict=True), strict=True)]
+    columns = [literal_array(values, types[name]) for name, values in zip(names, zip(*key_rows, strict=True), strict=True)]
     keys = KeySet(pa.table(columns, names=list(names)))
     if kinds & FLOATS:  # a literal may be no value of a FLOAT column
         return keys, predicate
-    rest = [term for term in conjuncts(predicate) if (known := _values(term, types)) is None or known[0] not in names]
+    rest = [term for term in conjuncts(predicate) if (column_values := _values(term, types)) is None or column_values[0] not in names]
     return keys, all_of(*rest) if rest else None
 
 

@@ -70,8 +70,8 @@ def _are_independent(entries: EntryColumns, buckets: Int64s, clean: Mask, *, one
     np.maximum.at(deepest, buckets, levels)
     np.minimum.at(shallowest, buckets, levels)
     merging = np.bincount(buckets, ~clean | (levels == 0), count) > 0
-    found: Mask = ~merging & (one_version | (deepest == shallowest))
-    return found
+    independent: Mask = ~merging & (one_version | (deepest == shallowest))
+    return independent
 
 
 def _pack(
@@ -89,9 +89,9 @@ def _pack(
     unit_starts, unit_weights = [*units.tolist(), order.size], weights.tolist()
     bounds = zip(firsts.tolist(), [*firsts[1:].tolist(), units.size], totals.tolist(), strict=True)
     for first, last, total in bounds:
-        whole = [range(first, last)]
-        bins: Sequence[Sequence[int]] = whole if total <= target else pack(range(first, last), unit_weights.__getitem__, target)
+        single_bin = [range(first, last)]
+        bins: Sequence[Sequence[int]] = single_bin if total <= target else pack(range(first, last), unit_weights.__getitem__, target)
         for members in bins:
-            here = slice(unit_starts[members[0]], unit_starts[members[-1] + 1])
-            rows = order[here]
-            yield WeightedFiles(rows, bool(alone[here].all() or (rows.size == 1 and clean[here][0])))
+            group_slice = slice(unit_starts[members[0]], unit_starts[members[-1] + 1])
+            rows = order[group_slice]
+            yield WeightedFiles(rows, bool(alone[group_slice].all() or (rows.size == 1 and clean[group_slice][0])))

@@ -39,6 +39,6 @@ def units(split: DataSplit, schema: TableSchema) -> Iterator[DataSplit]:
 
 
 def _unit(split: DataSplit, files: Sequence[DataFileMeta], vectors: dict[str, DeletionFile | None], *, is_raw: bool) -> DataSplit:
-    found = tuple(vectors.get(file.file_name) for file in files)
-    update = {"files": tuple(files), "raw_convertible": is_raw, "deletion_files": found if any(found) else None}
+    deletion_files = tuple(vectors.get(file.file_name) for file in files)
+    update = {"files": tuple(files), "raw_convertible": is_raw, "deletion_files": deletion_files if any(deletion_files) else None}
     return split.model_copy(update=update)

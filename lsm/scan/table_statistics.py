@@ -55,19 +55,19 @@ class DistinctCounter:
 
     def add(self, hashes: _Hashes) -> None:
         """Add hashes."""
-        some = hashes
+        new_hashes = hashes
         if self._hashes is not None:
-            self._hashes = np.union1d(self._hashes, some)
+            self._hashes = np.union1d(self._hashes, new_hashes)
             if self._hashes.size <= thresholds.exact_distinct:
                 return
-            some, self._hashes = self._hashes, None
+            new_hashes, self._hashes = self._hashes, None
             self._registers = np.zeros(_REGISTERS, np.uint8)
-        mixed = _mix(some)
-        place = (mixed >> np.uint64(_RANK_BITS)).astype(np.intp)
+        mixed = _mix(new_hashes)
+        registers = (mixed >> np.uint64(_RANK_BITS)).astype(np.intp)
         rest = (mixed << np.uint64(_REGISTER_BITS)) | np.uint64(1 << (_REGISTER_BITS - 1))
         _, exponent = np.frexp(rest.astype(np.float64))  # position of the highest bit, one too high if rounding carries
         rank = np.minimum(65 - exponent, _RANK_BITS + 1).astype(np.uint8)
-        np.maximum.at(self._registers, place, rank)
+        np.maximum.at(self._registers, registers, rank)
 
     @property
     def count(self) -> int:
@@ -138,14 +138,14 @@ class _Column:
         kind = self.column.type.kind
         if self.column.type.is_nested or kind in {Kind.VARIANT, Kind.BLOB}:
             return ColumnStatistics(col_id=self.column.id, null_count=self.nulls)
-        least, most = value_text(self.least, self.column.type), value_text(self.most, self.column.type)
+        least, greatest = value_text(self.least, self.column.type), value_text(self.most, self.column.type)
         has_lengths = kind in STRINGS or kind in BINARIES
         fixed = _fixed_length(self.column.type.column_type)
         return ColumnStatistics(
             col_id=self.column.id,
             distinct_count=self.distinct.count,
-            min=least if most is not None else None,
-            max=most if least is not None else None,
+            min=least if greatest is not None else None,
+            max=greatest if least is not None else None,
             null_count=self.nulls,
             avg_len=-(-self.length // max(self.values, 1)) if has_lengths else fixed,
             max_len=self.longest if has_lengths else fixed,
@@ -188,11 +188,11 @@ def own_statistics(store: FileStore, snapshot: Snapshot) -> Statistics | None:
     None: there are no such statistics, or they are not readable.
     """
     try:
-        found = statistics_of(store, snapshot) if snapshot.statistics is not None else None
+        statistics = statistics_of(store, snapshot) if snapshot.statistics is not None else None
     # Statistics are optional.
     except CorruptFile:
         return None
-    return found if found is not None and found.describes(snapshot) else None
+    return statistics if statistics is not None and statistics.describes(snapshot) else None
 
 
 def counted_rows(store: FileStore, snapshot: Snapshot | None) -> int | None:
@@ -200,8 +200,10 @@ def counted_rows(store: FileStore, snapshot: Snapshot | None) -> int | None:
 
     None: unknown, or engines may see different rows, or another branch adds rows.
     """
-    found = None if snapshot is None or store.schema.kind.has_single_version or other_branch(store) else own_statistics(store, snapshot)
-    return None if found is None else found.merged_record_count
+    statistics = (
+        None if snapshot is None or store.schema.kind.has_single_version or other_branch(store) else own_statistics(store, snapshot)
+    )
+    return None if statistics is None else statistics.merged_record_count
 
 
 def proves_empty(store: FileStore, statistics: Statistics, predicate: Predicate) -> bool:
@@ -218,15 +220,15 @@ def proves_empty(store: FileStore, statistics: Statistics, predicate: Predicate)
     by_id = {column.col_id: column for column in statistics.col_stats.values()}
 
     def bounds(column: ColumnRef) -> ColumnBounds | None:
-        wanted = schema.field(column.name)
-        known = by_id.get(wanted.id)
-        if known is None or column.key is not None or types.get(wanted.id) != wanted.type.with_nullable(nullable=True):
+        table_field = schema.field(column.name)
+        column_stats = by_id.get(table_field.id)
+        if column_stats is None or column.key is not None or types.get(table_field.id) != table_field.type.with_nullable(nullable=True):
             return None
         try:
-            low, high = (None if text is None else parse_value(text, wanted.type) for text in (known.min, known.max))
+            low, high = (None if text is None else parse_value(text, table_field.type) for text in (column_stats.min, column_stats.max))
         except ValueError:
             return None
-        return ColumnBounds(low, high, known.null_count, rows)
+        return ColumnBounds(low, high, column_stats.null_count, rows)
 
     return not may_match(predicate, bounds, schema.column_types)
 

@@ -122,11 +122,11 @@ def _to_decimal(array: Any, new: DataType) -> Any:
         wide = _shortest_digits(array.cast(pa.float64()), room, new)
     else:
         wide = (array.cast(pa.decimal128(19, 0)) if pa.types.is_integer(array.type) else array).cast(_WIDE)
-    kept = pc.round(wide, ndigits=new.scale, round_mode="half_towards_infinity")
+    rounded = pc.round(wide, ndigits=new.scale, round_mode="half_towards_infinity")
     if room < _MAX_DIGITS:
         limit = pa.array([Decimal(10) ** room], pa.decimal128(_MAX_DIGITS, 0)).cast(_WIDE)[0]
-        kept = pc.if_else(pc.less(pc.abs(kept), limit), kept, pa.scalar(None, _WIDE))
-    return kept.cast(new.arrow)
+        rounded = pc.if_else(pc.less(pc.abs(rounded), limit), rounded, pa.scalar(None, _WIDE))
+    return rounded.cast(new.arrow)
 
 
 def _shortest_digits(values: Any, room: int, new: DataType) -> Any:
@@ -163,10 +163,10 @@ def _float_to_integer(array: Any, new: DataType) -> Any:
         np.trunc(array.cast(pa.float64()).fill_null(0.0).to_numpy(zero_copy_only=False)), nan=0.0, posinf=np.inf, neginf=-np.inf
     )
     bounds = np.iinfo(np.int64 if new.kind is Kind.BIGINT else np.int32)
-    inside = (values > float(bounds.min)) & (values < float(bounds.max))
-    whole = np.where(inside, values, 0.0).astype(np.int64)
-    whole = np.where(values >= float(bounds.max), bounds.max, np.where(values <= float(bounds.min), bounds.min, whole))
-    return _narrow(whole, array, new)
+    in_range = (values > float(bounds.min)) & (values < float(bounds.max))
+    integers = np.where(in_range, values, 0.0).astype(np.int64)
+    integers = np.where(values >= float(bounds.max), bounds.max, np.where(values <= float(bounds.min), bounds.min, integers))
+    return _narrow(integers, array, new)
 
 
 def _low_words(array: Any) -> Any:
@@ -174,10 +174,10 @@ def _low_words(array: Any) -> Any:
     return np.frombuffer(array.buffers()[1], np.int64)[2 * array.offset : 2 * (array.offset + len(array)) : 2]
 
 
-def _narrow(whole: Any, like: Any, new: DataType) -> Any:
+def _narrow(integers: Any, like: Any, new: DataType) -> Any:
     """Truncate 64-bit integers to ``new``; null where ``like`` is."""
     nulls = like.is_null().to_numpy(zero_copy_only=False) if like.null_count else None
-    return pa.array(whole.astype(_NUMPY[new.kind]), new.arrow, mask=nulls)
+    return pa.array(integers.astype(_NUMPY[new.kind]), new.arrow, mask=nulls)
 
 
 def _millis(array: Any) -> Any:
@@ -260,24 +260,24 @@ def _java_floats(array: Any) -> Any:
     """
     text = array.cast(pa.string())
     parts = pc.extract_regex(text, _FLOAT_PARTS)
-    sign, whole, fraction, exponent = (pc.struct_field(parts, name) for name in ("sign", "whole", "fraction", "exponent"))
+    sign, integer_digits, fraction, exponent = (pc.struct_field(parts, name) for name in ("sign", "whole", "fraction", "exponent"))
     fraction = pc.if_else(pc.equal(fraction, ""), "0", fraction)
-    plain = pc.binary_join_element_wise(sign, whole, ".", fraction, "")
+    plain = pc.binary_join_element_wise(sign, integer_digits, ".", fraction, "")
     size = pc.abs(array)
     is_plain = pc.or_(pc.equal(size, 0), pc.and_(pc.greater_equal(size, pa.scalar(0.001, array.type)), pc.less(size, 1e7)))
-    shown = pc.if_else(is_plain, plain, _scientific(sign, whole, fraction, exponent))
+    shown = pc.if_else(is_plain, plain, _scientific(sign, integer_digits, fraction, exponent))
     named = pc.case_when(
         pc.make_struct(pc.is_nan(array), pc.equal(array, float("inf")), pc.equal(array, float("-inf"))), "NaN", "Infinity", "-Infinity"
     )
     return pc.coalesce(named, shown)
 
 
-def _scientific(sign: Any, whole: Any, fraction: Any, exponent: Any) -> Any:
-    all_digits = pc.binary_join_element_wise(whole, fraction, "")
+def _scientific(sign: Any, integer_digits: Any, fraction: Any, exponent: Any) -> Any:
+    all_digits = pc.binary_join_element_wise(integer_digits, fraction, "")
     significant = pc.utf8_ltrim(all_digits, "0")
     leading = pc.subtract(pc.utf8_length(all_digits), pc.utf8_length(significant))
-    given = pc.if_else(pc.equal(exponent, ""), "0", pc.utf8_ltrim(exponent, "+")).cast(pa.int32())
-    power = pc.add(pc.subtract(pc.subtract(pc.utf8_length(whole), leading), 1), given)
+    written_exponent = pc.if_else(pc.equal(exponent, ""), "0", pc.utf8_ltrim(exponent, "+")).cast(pa.int32())
+    power = pc.add(pc.subtract(pc.subtract(pc.utf8_length(integer_digits), leading), 1), written_exponent)
     rest = pc.utf8_rtrim(pc.utf8_slice_codeunits(significant, 1), "0")
     rest = pc.if_else(pc.equal(rest, ""), "0", rest)
     return pc.binary_join_element_wise(sign, pc.utf8_slice_codeunits(significant, 0, 1), ".", rest, "E", power.cast(pa.string()), "")
@@ -332,10 +332,10 @@ def _booleans(array: Any, new: DataType) -> Any:
 
 
 def _timestamps(array: Any, new: DataType) -> Any:
-    whole = pc.if_else(pc.equal(pc.utf8_length(array), _DAY_LENGTH), pc.binary_join_element_wise(array, "00:00:00", " "), array)
+    full_texts = pc.if_else(pc.equal(pc.utf8_length(array), _DAY_LENGTH), pc.binary_join_element_wise(array, "00:00:00", " "), array)
     if new.precision == 0:
-        return pc.utf8_slice_codeunits(whole, 0, _SECOND_LENGTH).cast(new.arrow)
-    return pc.utf8_slice_codeunits(whole, 0, _SECOND_LENGTH + 1 + new.precision).cast(new.arrow)
+        return pc.utf8_slice_codeunits(full_texts, 0, _SECOND_LENGTH).cast(new.arrow)
+    return pc.utf8_slice_codeunits(full_texts, 0, _SECOND_LENGTH + 1 + new.precision).cast(new.arrow)
 
 
 def _refuse(array: Any, fits: Any, new: DataType) -> None:

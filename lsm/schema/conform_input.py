@@ -61,7 +61,7 @@ def conform(rows: Any, schema: TableSchema, kinds: Any = None, *, fills_null: bo
         if times > 1:
             raise SchemaMismatch(f"column '{name}' is given {times} times")
         if name not in known_names:
-            alike = [known for known in schema.names if known.lower() == name.lower()]
+            alike = [column_name for column_name in schema.names if column_name.lower() == name.lower()]
             hint = f" (rows keep the case of names: write it '{alike[0]}')" if alike else did_you_mean(name, schema.names)
             if pa.types.is_null(rows.schema.field(name).type):  # no type that a new column could get
                 more = f"; all its values are null and have no type: leave it out, or call add_column({name!r}, ...) with its type"
@@ -70,12 +70,14 @@ def conform(rows: Any, schema: TableSchema, kinds: Any = None, *, fills_null: bo
             more = "" if alike else more
             raise SchemaMismatch(f"column '{name}' is unknown{hint}; the table has: {', '.join(schema.names)}{more}")
     table = complete_deletes(rows if isinstance(rows, pa.Table) else pa.Table.from_batches([rows]), schema, kinds)
-    given = dict(zip(table.schema.names, table.columns, strict=True))  # looking up each column in the table is slow with 1,000 columns
+    columns_by_name = dict(
+        zip(table.schema.names, table.columns, strict=True)
+    )  # looking up each column in the table is slow with 1,000 columns
     columns = [
-        conform_column(given[field.name] if field.name in given else _left_out(field, schema, table.num_rows), field)
+        conform_column(columns_by_name[field.name] if field.name in columns_by_name else _left_out(field, schema, table.num_rows), field)
         for field in schema.fields
     ]
-    if not fills_null and len(given) < len(schema.fields):
+    if not fills_null and len(columns_by_name) < len(schema.fields):
         _refuse_missing(table, schema, kinds)
     return pa.Table.from_arrays(columns, schema=schema.arrow)
 
@@ -123,8 +125,8 @@ def conform_column(column: Any, field: DataField) -> Any:
         raise NullInKey(f"column '{field.name}' {what}, but is {field.type}")
     if column.type != target or field.type.is_nested:
         column = _cast(column, field, target)
-    if (found := _overlong(column, field.type)) is not None:
-        longest, short = found
+    if (overlong := _overlong(column, field.type)) is not None:
+        longest, short = overlong
         hint = shorter_hint(field) if short is field.type else f", a part of {field.type}; cut the value in the rows"
         raise SchemaMismatch(f"column '{field.name}': a value of length {longest} does not fit {short}{hint}")
     if column.null_count and (default := default_scalar(field)) is not None:
@@ -233,31 +235,31 @@ def complete_deletes(rows: pa.Table, schema: TableSchema, kinds: Any = None) -> 
             raise SchemaMismatch(
                 f"column '{name}' is missing: by option 'sequence.field' it decides whether a row of kind '-D' is newer than the existing row"
             )
-    given = frozenset(rows.schema.names)
+    row_columns = frozenset(rows.schema.names)
     for field in schema.fields:
         if field.type.nullable or field.name in {*schema.primary_keys, *schema.partition_keys, *schema.core.sequence_field}:
             continue
         value = default_scalar(field)
         zero = pa.scalar(_zero(field.type.arrow), field.type.arrow) if value is None else value
-        if field.name in given:
-            at, column = rows.schema.get_field_index(field.name), rows.column(field.name)
+        if field.name in row_columns:
+            position, column = rows.schema.get_field_index(field.name), rows.column(field.name)
             if (gone := deletes & ~np.asarray(column.is_valid())).any():
                 column = column.cast(zero.type if pa.types.is_null(column.type) else with_leaves(column.type, takeable))
-                rows = rows.set_column(at, field.name, _replace_nulls(column, gone, zero))
+                rows = rows.set_column(position, field.name, _replace_nulls(column, gone, zero))
         elif deletes.all():
             rows = rows.append_column(field.name, pa.repeat(zero, rows.num_rows))
     return rows
 
 
 def _deletes(rows: pa.Table, schema: TableSchema, kinds: Any) -> Mask:
-    found: Mask
+    mask: Mask
     if kinds is not None:
-        found = np.asarray(kinds) == DELETE
+        mask = np.asarray(kinds) == DELETE
     elif _is_text((column := one_array(rows.column(schema.core.rowkind_field))).type):
-        found = np.asarray(pc.equal(column.cast(pa.string()), _DELETE_TEXT).fill_null(False))
+        mask = np.asarray(pc.equal(column.cast(pa.string()), _DELETE_TEXT).fill_null(False))
     else:
-        found = np.zeros(rows.num_rows, np.bool_)
-    return found
+        mask = np.zeros(rows.num_rows, np.bool_)
+    return mask
 
 
 def _is_text(kind: pa.DataType) -> bool:
@@ -282,15 +284,15 @@ def _replace_nulls(column: Any, gone: Mask, zero: pa.Scalar) -> Any:
     """Return ``column`` with ``zero`` where rows are ``gone``."""
     pieces, start = [], 0
     for chunk in column.chunks:
-        here = np.flatnonzero(gone[start : start + len(chunk)])
-        pieces.append(_with(chunk, here, zero) if here.size else chunk)
+        positions = np.flatnonzero(gone[start : start + len(chunk)])
+        pieces.append(_with(chunk, positions, zero) if positions.size else chunk)
         start += len(chunk)
     return pa.chunked_array(pieces, column.type)
 
 
-def _with(chunk: pa.Array, here: Any, zero: pa.Scalar) -> pa.Array:
+def _with(chunk: pa.Array, positions: Any, zero: pa.Scalar) -> pa.Array:
     places = np.arange(len(chunk))
-    places[here] = len(chunk)
+    places[positions] = len(chunk)
     return pa.concat_arrays([chunk, pa.array([zero.as_py()], chunk.type)]).take(pa.array(places))
 
 
@@ -298,7 +300,7 @@ def _zero(kind: pa.DataType) -> Any:
     """Return a zero of the type as a Python object."""
     types = pa.types
     if types.is_struct(kind):
-        return {kind.field(at).name: _zero(kind.field(at).type) for at in range(kind.num_fields)}
+        return {kind.field(index).name: _zero(kind.field(index).type) for index in range(kind.num_fields)}
     if types.is_fixed_size_list(kind):
         return [_zero(kind.value_type)] * kind.list_size
     if types.is_list(kind) or types.is_map(kind):

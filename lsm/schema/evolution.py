@@ -91,10 +91,10 @@ class SchemaMapping:
         return source if source is not None and self._is_unchanged(column.name, source) else None
 
     def _is_unchanged(self, column: str, source: DataField) -> bool:
-        known = self._unchanged.get(column)
-        if known is None:
-            known = self._unchanged[column] = is_same(source.type, self.read[column].type)
-        return known
+        unchanged = self._unchanged.get(column)
+        if unchanged is None:
+            unchanged = self._unchanged[column] = is_same(source.type, self.read[column].type)
+        return unchanged
 
     def to_file(self, predicate: Predicate) -> Projection:
         """Project ``predicate`` to the file's columns.
@@ -144,23 +144,23 @@ class SchemaMapping:
         except (PaimonError, pa.ArrowException):
             return None, False
 
-    def bounds(self, column: str, known: ColumnBounds) -> ColumnBounds:
+    def bounds(self, column: str, file_bounds: ColumnBounds) -> ColumnBounds:
         """Convert bounds of the file's column to the read column."""
         source = self.sources[column]
         if source is not None and self._is_unchanged(column, source):
-            return known
-        (low, low_known), (high, high_known) = self.bound(column, known.min), self.bound(column, known.max)
+            return file_bounds
+        (low, low_known), (high, high_known) = self.bound(column, file_bounds.min), self.bound(column, file_bounds.max)
         if low_known and high_known:
-            return ColumnBounds(low, high, known.null_count, known.row_count)
-        nulls_known = source is None or known.all_null or not may_null(source.type, self.read[column].type)
-        return ColumnBounds(None, None, known.null_count if nulls_known else None, known.row_count)
+            return ColumnBounds(low, high, file_bounds.null_count, file_bounds.row_count)
+        nulls_known = source is None or file_bounds.all_null or not may_null(source.type, self.read[column].type)
+        return ColumnBounds(None, None, file_bounds.null_count if nulls_known else None, file_bounds.row_count)
 
-    def bounds_of_each(self, column: str, known: BoundsColumn) -> BoundsColumn:
+    def bounds_of_each(self, column: str, file_bounds: BoundsColumn) -> BoundsColumn:
         """Convert bounds of several files or pages."""
         source, read = self.sources[column], self.read[column].type
         if source is None or self._is_unchanged(column, source) or same_values(source.type, read):
-            return known
-        return BoundsColumn.of([self.bounds(column, one) for one in known.each(source.type)], read)
+            return file_bounds
+        return BoundsColumn.of([self.bounds(column, bounds) for bounds in file_bounds.each(source.type)], read)
 
 
 def is_same(file: DataType, read: DataType) -> bool:
@@ -271,7 +271,7 @@ def _shares_nothing(file: DataType, read: DataType) -> bool:
     match read.kind:
         case Kind.ROW:
             old = {inner.id: inner.type for inner in file.fields}
-            return all(wanted.id not in old or _shares_nothing(old[wanted.id], wanted.type) for wanted in read.fields)
+            return all(field.id not in old or _shares_nothing(old[field.id], field.type) for field in read.fields)
         case Kind.ARRAY:
             return _shares_nothing(file.part("element"), read.part("element"))
         case Kind.MAP:
@@ -283,16 +283,16 @@ def _shares_nothing(file: DataType, read: DataType) -> bool:
 def _conform_row(array: Any, file: DataType, read: DataType) -> Any:
     old = {inner.id: inner for inner in file.fields}
     children = []
-    for wanted in read.fields:
-        source = old.get(wanted.id)
+    for read_field in read.fields:
+        source = old.get(read_field.id)
         if source is None:
-            children.append(pa.nulls(len(array), wanted.type.arrow))
+            children.append(pa.nulls(len(array), read_field.type.arrow))
         else:
             position = array.type.get_field_index(source.name)
             if position < 0:
                 raise pa.ArrowInvalid(f"the file has no nested field '{source.name}'")
-            children.append(to_read_schema(array.field(position), source.type, wanted.type))
-    return pa.StructArray.from_arrays(children, fields=[wanted.arrow_field for wanted in read.fields], mask=_nulls(array))
+            children.append(to_read_schema(array.field(position), source.type, read_field.type))
+    return pa.StructArray.from_arrays(children, fields=[read_field.arrow_field for read_field in read.fields], mask=_nulls(array))
 
 
 def _is_equal(file: DataType, read: DataType) -> bool:

@@ -79,12 +79,12 @@ def lossless_cast(column: Any, target: Any) -> Any:
     """
     source = column.type
     try:
-        done = cast_nested(_widen(column, target), target)
+        result = cast_nested(_widen(column, target), target)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise LossyCast(str(error), rounded=False) from error
-    if any(is_rounded(before, after) for before, after in _leaves(column, done)):
+    if any(is_rounded(before, after) for before, after in _leaves(column, result)):
         raise LossyCast(f"a value of Arrow {source} would be rounded to become {target}", rounded=True)
-    return done
+    return result
 
 
 def first_row(length: int, is_unfit: Callable[[int, int], bool]) -> int:
@@ -121,7 +121,7 @@ def _widen(column: Any, target: Any) -> Any:
         return column.cast(_WIDEST_DECIMAL)  # Arrow checks integers by type, decimals by value
     if pa.types.is_dictionary(source) and str(source.value_type).endswith("_view"):  # categories of polars: Arrow cannot gather views
         chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
-        pieces = [pa.DictionaryArray.from_arrays(one.indices, one.dictionary.cast(target)) for one in chunks]
+        pieces = [pa.DictionaryArray.from_arrays(chunk.indices, chunk.dictionary.cast(target)) for chunk in chunks]
         return pa.chunked_array(pieces, pa.dictionary(source.index_type, target))
     return column
 
@@ -141,7 +141,7 @@ def _leaves(before: Any, after: Any) -> Iterator[tuple[Any, Any]]:
 
 def _filled_chunks(column: Any) -> list[Any]:
     """Return the non-empty chunks: Arrow's cast drops empty ones."""
-    return [one for one in column.chunks if len(one)] if isinstance(column, pa.ChunkedArray) else [column]
+    return [chunk for chunk in column.chunks if len(chunk)] if isinstance(column, pa.ChunkedArray) else [column]
 
 
 def _parts(array: Any, target: Any) -> Iterator[Any]:
@@ -150,7 +150,7 @@ def _parts(array: Any, target: Any) -> Iterator[Any]:
         yield from (pc.struct_field(array, [array.type.get_field_index(field.name)]) for field in target)
     elif types.is_map(target):
         entries = entry_lists(array).flatten()
-        yield from (entries.field(at) for at in range(2))
+        yield from (entries.field(index) for index in range(2))
     else:
         yield array.flatten()
 
@@ -192,10 +192,10 @@ def _may_cast_nested(source: Any, target: Any) -> bool:
         is_list = types.is_list(source) or types.is_large_list(source) or types.is_fixed_size_list(source)
         return bool(is_list) and may_cast(source.value_type, target.value_type)
     if types.is_struct(target) and types.is_struct(source):
-        fields = {source.field(at).name: source.field(at).type for at in range(source.num_fields)}
-        wanted = [target.field(at) for at in range(target.num_fields)]
-        same = len(fields) == source.num_fields and set(fields) == {field.name for field in wanted}
-        return same and all(may_cast(fields[field.name], field.type) for field in wanted)
+        fields = {source.field(index).name: source.field(index).type for index in range(source.num_fields)}
+        target_fields = [target.field(index) for index in range(target.num_fields)]
+        same = len(fields) == source.num_fields and set(fields) == {field.name for field in target_fields}
+        return same and all(may_cast(fields[field.name], field.type) for field in target_fields)
     return False
 
 
@@ -219,8 +219,8 @@ def cast_hint(field: DataField, source: Any) -> str:
     """
     if field.type.kind is Kind.VARIANT and _is_text(source):
         return f"; parse JSON texts like this: Variant.parse_array(rows[{field.name!r}])"
-    made = _expression(field, source, f"rows[{field.name!r}]")
-    return _VALUES.get(field.type.kind, "") if made is None else f"; cast like this: {made}"
+    expression = _expression(field, source, f"rows[{field.name!r}]")
+    return _VALUES.get(field.type.kind, "") if expression is None else f"; cast like this: {expression}"
 
 
 def wider_hint(field: DataField) -> str:
@@ -241,8 +241,8 @@ def shorter_hint(field: DataField) -> str:
     "; cut it like this: pc.utf8_slice_codeunits(rows['c'], 0, 3), or give the column a longer type: table.change_type('c', ...)"
     """
     cut = "utf8_slice_codeunits" if field.type.kind in STRINGS else "binary_slice"
-    made = f"pc.{cut}(rows[{field.name!r}], 0, {field.type.length})"
-    return f"; cut it like this: {made}, or give the column a longer type: table.change_type({field.name!r}, ...)"
+    expression = f"pc.{cut}(rows[{field.name!r}], 0, {field.type.length})"
+    return f"; cut it like this: {expression}, or give the column a longer type: table.change_type({field.name!r}, ...)"
 
 
 def missing_hint(field: DataField) -> str:
@@ -252,48 +252,48 @@ def missing_hint(field: DataField) -> str:
     >>> missing_hint(DataField(0, "n", DataType(Kind.INT)))
     "; add it like this: rows.append_column('n', pa.array([...], pa.int32()))"
     """
-    wanted = _arrow_type_code(field)
-    return f"; add it like this: rows.append_column({field.name!r}, pa.array([...]{'' if wanted is None else f', {wanted}'}))"
+    type_code = _arrow_type_code(field)
+    return f"; add it like this: rows.append_column({field.name!r}, pa.array([...]{'' if type_code is None else f', {type_code}'}))"
 
 
-def values_hint(wanted: pa.DataType | None) -> str:
+def values_hint(target_type: pa.DataType | None) -> str:
     """Return the hint for Python values refused by Arrow.
 
     >>> values_hint(pa.date32()), values_hint(None)
     ('; give datetime.date', '')
     """
-    if wanted is None:
+    if target_type is None:
         return ""
-    kinds = (given for is_kind, given in _PYTHON_VALUES if is_kind(wanted))
-    return "".join(f"; give {given}" for given in islice(kinds, 1))
+    kinds = (description for is_kind, description in _PYTHON_VALUES if is_kind(target_type))
+    return "".join(f"; give {description}" for description in islice(kinds, 1))
 
 
 def _expression(field: DataField, source: Any, rows: str) -> str | None:
     types, kind = pa.types, field.type.kind
-    wanted = _arrow_type_code(field)
-    if wanted is None or types.is_nested(source):
+    type_code = _arrow_type_code(field)
+    if type_code is None or types.is_nested(source):
         return None
     if kind in TIMESTAMPS and types.is_timestamp(source) and (source.tz is None) != (field.type.arrow.tz is None):
         return f"pc.local_timestamp({rows})" if field.type.arrow.tz is None else f"pc.assume_timezone({rows}, 'UTC')"
     if kind in TIMESTAMPS and types.is_timestamp(source) and source.unit != field.type.arrow.unit:
-        return f"pc.cast({rows}, {wanted}, safe=False)"
+        return f"pc.cast({rows}, {type_code}, safe=False)"
     if types.is_floating(source) and kind is Kind.DECIMAL:
-        return f"pc.cast(pc.round({rows}, {field.type.scale}), {wanted})"
-    if (types.is_floating(source) or types.is_decimal(source)) and wanted.startswith("pa.int"):
-        return f"pc.cast(pc.round({rows}), {wanted})"
+        return f"pc.cast(pc.round({rows}, {field.type.scale}), {type_code})"
+    if (types.is_floating(source) or types.is_decimal(source)) and type_code.startswith("pa.int"):
+        return f"pc.cast(pc.round({rows}), {type_code})"
     if types.is_floating(source) and kind is Kind.FLOAT:
-        return f"pc.cast({rows}, {wanted}, safe=False)"
+        return f"pc.cast({rows}, {type_code}, safe=False)"
     if types.is_integer(source) and kind is Kind.DATE:
-        return f"pc.cast(pc.cast({rows}, pa.int32()), {wanted})"
+        return f"pc.cast(pc.cast({rows}, pa.int32()), {type_code})"
     if types.is_timestamp(source) and kind is Kind.DATE:
-        return f"pc.cast(pc.floor_temporal({rows}, unit='day'), {wanted})"
+        return f"pc.cast(pc.floor_temporal({rows}, unit='day'), {type_code})"
     if types.is_decimal(source) and kind is Kind.DECIMAL:
-        return f"pc.cast(pc.round({rows}, {field.type.scale}), {wanted})"
+        return f"pc.cast(pc.round({rows}, {field.type.scale}), {type_code})"
     try:
         pa.nulls(0, source).cast(field.type.arrow)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
         return None
-    return f"pc.cast({rows}, {wanted})"
+    return f"pc.cast({rows}, {type_code})"
 
 
 def _arrow_type_code(field: DataField) -> str | None:

@@ -75,7 +75,7 @@ def _arrow(data_type: DataType, field_id: int, depth: int) -> Any:
     if data_type.kind is Kind.ROW:
         return pa.struct([_field(field) for field in data_type.fields])
     if data_type.kind is Kind.VARIANT:
-        return pa.struct([_field_with_id(part.name, part.type, at, nullable=False) for at, part in enumerate(data_type.arrow)])
+        return pa.struct([_field_with_id(part.name, part.type, position, nullable=False) for position, part in enumerate(data_type.arrow)])
     if data_type.kind in {Kind.ARRAY, Kind.VECTOR}:
         element = data_type.part("element")
         return pa.list_(

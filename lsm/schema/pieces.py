@@ -18,8 +18,8 @@ from paimon_base.thresholds import thresholds
 _FARTHEST = (1 << 31) - 1
 
 
-def in_pieces(rows: Any, kinds: Any = None, most: int | None = None) -> Iterator[tuple[Any, Any]]:
-    """Cut rows into pieces of at most ``most`` bytes.
+def in_pieces(rows: Any, kinds: Any = None, max_bytes: int | None = None) -> Iterator[tuple[Any, Any]]:
+    """Cut rows into pieces of at most ``max_bytes`` bytes.
 
     ``kinds`` are cut alike.
 
@@ -30,15 +30,15 @@ def in_pieces(rows: Any, kinds: Any = None, most: int | None = None) -> Iterator
     [4, 4]
     """
     table = rows if isinstance(rows, pa.Table) else pa.Table.from_batches([rows])
-    most = thresholds.piece_bytes if most is None else most
-    if sum(map(_expanded_size, table.columns)) <= most:
+    max_bytes = thresholds.piece_bytes if max_bytes is None else max_bytes
+    if sum(map(_expanded_size, table.columns)) <= max_bytes:
         if not any(map(_lies_far, table.columns)):
             yield table, kinds
             return
     else:
         # A slice of views counts the bytes of all views, and Arrow cannot take rows of views.
         table = table.cast(pa.schema([field.with_type(with_leaves(field.type, without_views)) for field in table.schema]))
-    pieces = list(_cut(table, 0, most))
+    pieces = list(_cut(table, 0, max_bytes))
     if len(pieces) == 1 and not any(map(_lies_far, table.columns)):
         yield table, kinds
         return
@@ -47,18 +47,18 @@ def in_pieces(rows: Any, kinds: Any = None, most: int | None = None) -> Iterator
         yield piece.take(pa.array(np.arange(last - first))), None if kinds is None else kinds[first:last]  # a copy whose offsets begin at 0
 
 
-def _cut(table: Any, first: int, most: int) -> Iterator[tuple[int, int]]:
+def _cut(table: Any, first: int, max_bytes: int) -> Iterator[tuple[int, int]]:
     """Yield start and end of each piece.
 
     ``first`` is the number of rows before ``table``.
     """
     rows = table.num_rows
-    if rows < 2 or sum(map(_expanded_size, table.columns)) <= most:
+    if rows < 2 or sum(map(_expanded_size, table.columns)) <= max_bytes:
         yield first, first + rows
         return
     half = rows // 2
-    yield from _cut(table.slice(0, half), first, most)
-    yield from _cut(table.slice(half), first + half, most)
+    yield from _cut(table.slice(0, half), first, max_bytes)
+    yield from _cut(table.slice(half), first + half, max_bytes)
 
 
 def _lies_far(column: Any) -> bool:

@@ -97,8 +97,8 @@ def _has_offsets(arrow_type: Any) -> bool:
 def _any_inside(lists: Any, refused: Mask) -> Mask:
     """Return which lists have a refused value."""
     before = np.concatenate([[0], np.cumsum(refused)])[np.asarray(lists.offsets)]
-    inside: Mask = before[1:] > before[:-1]
-    return inside
+    has_refused: Mask = before[1:] > before[:-1]
+    return has_refused
 
 
 def _changed(array: Any, target: Any) -> Mask:

@@ -83,8 +83,8 @@ def _first_fault(array: Any) -> tuple[int | None, str]:
     """
     types, kind = pa.types, array.type
     if types.is_struct(kind):
-        for at, field in enumerate(kind):
-            if _is_damaged(part := array.field(at)):
+        for position, field in enumerate(kind):
+            if _is_damaged(part := array.field(position)):
                 row, path = _first_fault(part)
                 return row, f".{field.name}{path}"
         return None, ""  # the damage is outside of the slice
@@ -102,8 +102,8 @@ def _first_fault(array: Any) -> tuple[int | None, str]:
         return _row_of(array, row), f"[]{path}"
     if types.is_dictionary(kind) and _is_damaged(array.dictionary):
         entry, path = _first_fault(array.dictionary)
-        found = -1 if entry is None else int(pc.index(array.indices, pa.scalar(entry, kind.index_type)).as_py())
-        return (None if found < 0 else found), path
+        row_of_entry = -1 if entry is None else int(pc.index(array.indices, pa.scalar(entry, kind.index_type)).as_py())
+        return (None if row_of_entry < 0 else row_of_entry), path
     row = first_row(len(array), lambda start, stop: _is_damaged(array.slice(start, stop - start)))
     return (row if len(array) and _is_damaged(array.slice(row, 1)) else None), ""
 

@@ -69,23 +69,23 @@ class ExistingFiles:
     @property
     def key(self) -> SnapshotKey:
         """Identity of the base snapshot."""
-        seen = self._base[0] if self._base else self.snapshot
-        return EMPTY_TABLE if seen is None else seen.key
+        snapshot = self._base[0] if self._base else self.snapshot
+        return EMPTY_TABLE if snapshot is None else snapshot.key
 
     def load(self, partitions: Iterable[tuple[Plain, ...]]) -> None:
         """Load the files of ``partitions`` with one manifest read."""
-        wanted = {self._store.partition.encode(partition) for partition in partitions} - self._loaded
-        if not wanted or self._ignore:
+        missing = {self._store.partition.encode(partition) for partition in partitions} - self._loaded
+        if not missing or self._ignore:
             return
-        self._loaded |= wanted
-        live = self._store.live_entries(self.snapshot, EntryFilter(partitions=wanted, buckets=self._buckets))
+        self._loaded |= missing
+        live = self._store.live_entries(self.snapshot, EntryFilter(partitions=missing, buckets=self._buckets))
         if not len(live):
             return
-        codes, known = live.partition_codes
+        codes, encoded_partitions = live.partition_codes
         buckets, totals, numbers = live.bucket, live.total_buckets, live.bucket_numbers
         order = np.argsort(numbers, kind="stable")
         for rows in np.split(order, np.flatnonzero(np.diff(numbers[order])) + 1):
-            partition, bucket = known[codes[rows[0]]], int(buckets[rows[0]])
+            partition, bucket = encoded_partitions[codes[rows[0]]], int(buckets[rows[0]])
             self._entries[partition, bucket] = live.select(rows)
             if bucket >= 0:
                 self._totals[partition] = int(totals[rows[-1]])
@@ -104,11 +104,11 @@ class ExistingFiles:
         """
         self.load([partition])
         encoded = self._store.partition.encode(partition)
-        found: dict[int, int] = {}
+        keys: dict[int, int] = {}
         for (of, bucket), entries in self._entries.items():
             if of == encoded:
-                found[bucket] = max(0, int((entries.row_count - np.maximum(entries.delete_row_count, 0)).sum()))
-        return found
+                keys[bucket] = max(0, int((entries.row_count - np.maximum(entries.delete_row_count, 0)).sum()))
+        return keys
 
     def total_buckets(self, partition: tuple[Plain, ...], encoded: bytes, *, new_rows: bool) -> int:
         """Return the number of buckets of a partition.
@@ -122,12 +122,12 @@ class ExistingFiles:
             self.load([partition])
         options = self._store.options
         postponed = self._store.schema.bucket_mode is BucketMode.POSTPONE_MODE
-        wanted = options.postpone_default_bucket_num if postponed else options.bucket
-        total = self._totals.get(encoded, wanted)
-        if new_rows and total != wanted and not postponed:
+        configured = options.postpone_default_bucket_num if postponed else options.bucket
+        total = self._totals.get(encoded, configured)
+        if new_rows and total != configured and not postponed:
             where = describe_bucket(partition, self._store.schema.partition_keys) or "the table"
             raise UnsupportedTable(
-                f"{self._store.root}: {where} has {total} buckets, but option 'bucket' is {wanted}; "
+                f"{self._store.root}: {where} has {total} buckets, but option 'bucket' is {configured}; "
                 "overwrite it to change its number of buckets"
             )
         return total

@@ -88,8 +88,8 @@ class FixedBuckets(BucketAssignment):
     def add(self, table: Any, kinds: Int8s | None) -> Iterator[RoutedRows]:
         """See ``BucketAssignment``."""
         step = max(1, thresholds.source_bytes * table.num_rows // max(1, table.nbytes))
-        for at in range(0, table.num_rows, step):
-            source = Source(table.slice(at, step).combine_chunks(), None if kinds is None else kinds[at : at + step])
+        for start in range(0, table.num_rows, step):
+            source = Source(table.slice(start, step).combine_chunks(), None if kinds is None else kinds[start : start + step])
             yield source, route(source.table, self.context.store.schema, self.assign_of(source), self.context.each)
 
     def assign_of(self, source: Source) -> Assign | None:  # noqa: ARG002  # overridden
@@ -138,13 +138,13 @@ class HashIndexBuckets(FixedBuckets):
         """Add the bucket's new hash index, or the unchanged one."""
         if self._assigner is None:
             return message
-        known = self._assigner.entries(message.partition)
+        entries = self._assigner.entries(message.partition)
         hashes = self._assigner.new_hashes(message.partition, message.bucket)
-        change = IndexChange(kind=HASH, base=tuple(entry.file_name for entry in known), partition_wide=True)
+        change = IndexChange(kind=HASH, base=tuple(entry.file_name for entry in entries), partition_wide=True)
         if hashes is not None:
-            made = dynamic.write_hashes(self.context.store, self.context.index_names, message.partition, message.bucket, hashes)
-            old = tuple(entry.file for entry in known if entry.bucket == message.bucket)
-            change = change.model_copy(update={"new": (made,), "removed": old})
+            index_file = dynamic.write_hashes(self.context.store, self.context.index_names, message.partition, message.bucket, hashes)
+            old = tuple(entry.file for entry in entries if entry.bucket == message.bucket)
+            change = change.model_copy(update={"new": (index_file,), "removed": old})
         return message.model_copy(update={"index_changes": (*message.index_changes, change)})
 
     def reset(self) -> None:

@@ -81,8 +81,8 @@ class BucketContext:
     def knows_all_columns(self) -> bool:
         """Whether no file has a newer schema than the writer."""
         # Rewriting a file of a newer schema would lose the added columns.
-        own = self.store.schema.id
-        return not [file for file in self.existing if file.schema_id > own]
+        schema_id = self.store.schema.id
+        return not [file for file in self.existing if file.schema_id > schema_id]
 
     def message(
         self,

@@ -37,7 +37,7 @@ class RowRange:
     def exist(self) -> bool:
         """Return whether any row matches."""
         names = tuple(columns_of(self.predicate))
-        return any(wanted.any() for _, wanted in self.batches(names or self.store.schema.names[:1]))
+        return any(matches.any() for _, matches in self.batches(names or self.store.schema.names[:1]))
 
     def batches(self, columns: Sequence[str]) -> Iterator[tuple[pa.Table, Mask]]:
         """Yield all rows, and which of them match.
@@ -45,16 +45,16 @@ class RowRange:
         ``columns`` must include the columns of the predicate.
         """
         for rows in range_rows(self.store, self.split, self.files, columns):
-            wanted = mask(self.predicate, rows, self.store.schema.column_types)
-            yield rows, np.asarray(wanted.to_numpy() if isinstance(wanted, pa.ChunkedArray) else wanted.to_numpy(zero_copy_only=False))
+            matches = mask(self.predicate, rows, self.store.schema.column_types)
+            yield rows, np.asarray(matches.to_numpy() if isinstance(matches, pa.ChunkedArray) else matches.to_numpy(zero_copy_only=False))
 
     def write(self, target: FileTarget, rows: Iterator[pa.Table]) -> DataFileMeta:
         """Write a file with the columns of ``target`` of all rows."""
         first = self.files[0]
-        (made,) = whole_file_writer(target, FileSource.APPEND).write_all(rows)
+        (data_file,) = whole_file_writer(target, FileSource.APPEND).write_all(rows)
         # The commit gives the sequence number.
         numbers = {"first_row_id": first.first_row_id, "min_sequence_number": 0, "max_sequence_number": 0}
-        return made.model_copy(update=numbers)
+        return data_file.model_copy(update=numbers)
 
 
 def row_ranges(store: FileStore, splits: Sequence[DataSplit], predicate: Predicate) -> list[RowRange]:
@@ -62,15 +62,15 @@ def row_ranges(store: FileStore, splits: Sequence[DataSplit], predicate: Predica
 
     Raises ``UnsupportedTable`` for rows that another engine marked as deleted.
     """
-    found = []
+    ranges = []
     for split in splits:
         if any(vector is not None for vector in split.deletion_files or ()):
             raise UnsupportedTable(
                 f"{store.root}: options 'data-evolution.enabled' and 'deletion-vectors.enabled': rows are marked as deleted, so their columns "
                 "cannot be written anew here; update with the engine that deleted them"
             )
-        found += [rows for group in range_groups(split.files) if (rows := RowRange(store, split, group, predicate)).exist()]
-    return found
+        ranges += [rows for group in range_groups(split.files) if (rows := RowRange(store, split, group, predicate)).exist()]
+    return ranges
 
 
 def range_rows(store: FileStore, split: DataSplit, files: Sequence[DataFileMeta], columns: Sequence[str]) -> Iterator[pa.Table]:

@@ -72,9 +72,9 @@ class MatchingRows:
         alive = np.ones(self.file.row_count, np.bool_)
         if self.deletion_file is not None:
             alive[bitmap_to_rows(dead_rows(self.store.file_io, self.deletion_file))] = False
-        chosen = [wanted for _, wanted in self.batches(tuple(columns_of(self.predicate)))]
-        found: UInt32s = np.flatnonzero(alive)[np.concatenate(chosen)].astype(np.uint32)
-        return found
+        masks = [matches for _, matches in self.batches(tuple(columns_of(self.predicate)))]
+        positions: UInt32s = np.flatnonzero(alive)[np.concatenate(masks)].astype(np.uint32)
+        return positions
 
     def batches(self, columns: tuple[str, ...]) -> Iterator[tuple[Any, Mask]]:
         """Yield all live rows, and which of them match.
@@ -84,8 +84,8 @@ class MatchingRows:
         names = columns or self.store.schema.names[:1]  # a filter without columns matches all rows or no row
         for batch in self._read(names, None).batches():
             rows = pa.Table.from_batches([batch])
-            wanted = mask(self.predicate, rows, self.store.schema.column_types)
-            yield rows, np.asarray(wanted.to_numpy() if isinstance(wanted, pa.ChunkedArray) else wanted.to_numpy(zero_copy_only=False))
+            matches = mask(self.predicate, rows, self.store.schema.column_types)
+            yield rows, np.asarray(matches.to_numpy() if isinstance(matches, pa.ChunkedArray) else matches.to_numpy(zero_copy_only=False))
 
     def rows(self) -> Iterator[Any]:
         """Yield the matching rows, all columns."""
@@ -101,16 +101,16 @@ class MatchingRows:
             start += rows.num_rows
 
     def _read(self, columns: tuple[str, ...], predicate: Predicate | None) -> DataFileRead:
-        wanted = None if predicate is None else FileFilter(self.store, predicate)
-        place = self.split.partition, self.split.bucket
-        return DataFileRead(self.store, *place, self.file, columns, wanted, deletion_file=self.deletion_file)
+        file_filter = None if predicate is None else FileFilter(self.store, predicate)
+        bucket_id = self.split.partition, self.split.bucket
+        return DataFileRead(self.store, *bucket_id, self.file, columns, file_filter, deletion_file=self.deletion_file)
 
 
 def matching_files(store: FileStore, split: DataSplit, predicate: Predicate) -> list[MatchingRows]:
     """Return the files of a split that have matching rows."""
     vectors = split.deletion_files or (None,) * len(split.files)
-    found = [MatchingRows(store, split, file, vector, predicate) for file, vector in zip(split.files, vectors, strict=True)]
-    return [rows for rows in found if rows.exist()]
+    candidates = [MatchingRows(store, split, file, vector, predicate) for file, vector in zip(split.files, vectors, strict=True)]
+    return [rows for rows in candidates if rows.exist()]
 
 
 @dataclass(frozen=True)
@@ -150,12 +150,12 @@ class AppendChange:
 
     def buckets(self, partitions: Collection[bytes] | None = None) -> dict[BucketId, list[DataSplit]]:
         """Return the splits that may hold matching rows, by bucket."""
-        found: dict[BucketId, list[DataSplit]] = {}
+        splits_by_bucket: dict[BucketId, list[DataSplit]] = {}
         for split in (
             ScanPlanner(self.store.with_options(OWN_BRANCH)).plan(self.predicate, snapshot=self.snapshot, partitions=partitions).splits
         ):
-            found.setdefault((split.partition, split.bucket), []).append(split)
-        return found
+            splits_by_bucket.setdefault((split.partition, split.bucket), []).append(split)
+        return splits_by_bucket
 
     def run(self, splits: Sequence[DataSplit]) -> tuple[CommitMessage, int] | None:
         """Change the rows of one bucket.
@@ -171,95 +171,95 @@ class AppendChange:
             base_manifest_list=self.snapshot.delta_manifest_list,
         )
         target = self._target(base)
-        made: list[DataFileMeta] = []
+        new_files: list[DataFileMeta] = []
         if self._writes_columns:
-            return self._write_columns(base, splits, target, made)
-        found = [rows for split in splits for rows in matching_files(self.store, split, self.predicate)]
-        if not found:
+            return self._write_columns(base, splits, target, new_files)
+        files = [rows for split in splits for rows in matching_files(self.store, split, self.predicate)]
+        if not files:
             return None
         try:
             if self.store.options.deletion_vectors_enabled:
-                return self._mark(base, found, target, made)
-            found = [rows for rows in found if self.concerns(rows)]
-            count = sum(self._rewrite(rows, target, made) for rows in found)
+                return self._mark(base, files, target, new_files)
+            files = [rows for rows in files if self.concerns(rows)]
+            count = sum(self._rewrite(rows, target, new_files) for rows in files)
         except BaseException:
-            for file in made:
+            for file in new_files:
                 discard_files(self.store.file_io, target.directory, file)
             raise
-        before = tuple(rows.file for rows in found)
-        if not found:
+        before = tuple(rows.file for rows in files)
+        if not files:
             return None
-        return base.model_copy(update={"compact_before": before, "compact_after": tuple(made)}), count
+        return base.model_copy(update={"compact_before": before, "compact_after": tuple(new_files)}), count
 
     def _write_columns(
-        self, base: CommitMessage, splits: Sequence[DataSplit], target: FileTarget, made: list[DataFileMeta]
+        self, base: CommitMessage, splits: Sequence[DataSplit], target: FileTarget, new_files: list[DataFileMeta]
     ) -> tuple[CommitMessage, int] | None:
         """Write the changed columns of the ranges with matching rows."""
         changed = 0
         target = column_change.column_target(target, self.columns or ())
         names = self.store.schema.names
         try:
-            for found in column_change.row_ranges(self.store, splits, self.predicate):
+            for row_range in column_change.row_ranges(self.store, splits, self.predicate):
                 counts: list[int] = []
 
-                def rows(found: column_change.RowRange = found, counts: list[int] = counts) -> Iterator[Any]:
-                    for table, wanted in found.batches(names):
-                        new, count = self.replace_rows(table, wanted) if wanted.any() else (table, 0)
+                def rows(row_range: column_change.RowRange = row_range, counts: list[int] = counts) -> Iterator[Any]:
+                    for table, matches in row_range.batches(names):
+                        new, count = self.replace_rows(table, matches) if matches.any() else (table, 0)
                         counts.append(count)
                         yield new.select(list(target.columns or ()))
 
                 if not target.columns:  # a merge looks at the rows that match, and changes none of their values
                     deque(rows(), maxlen=0)
                     continue
-                file = found.write(target, rows())
+                file = row_range.write(target, rows())
                 if sum(counts):
-                    made.append(file)
+                    new_files.append(file)
                 else:
                     discard_files(self.store.file_io, target.directory, file)
                 changed += sum(counts)
         except BaseException:
-            for file in made:
+            for file in new_files:
                 discard_files(self.store.file_io, target.directory, file)
             raise
-        return (base.model_copy(update={"new_files": tuple(made)}), changed) if made else None
+        return (base.model_copy(update={"new_files": tuple(new_files)}), changed) if new_files else None
 
     def _target(self, base: CommitMessage) -> FileTarget:
         directory = self.store.paths.bucket_dir(self.store.partition.decode(base.partition), base.bucket)
         size = self.store.schema.kind.target_file_size
         return FileTarget(store=self.store, directory=directory, names=data_file_names(self.store, self.commit_id), target_size=size)
 
-    def concerns(self, found: MatchingRows) -> bool:  # noqa: ARG002  # overridden in AppendMerge
+    def concerns(self, file_rows: MatchingRows) -> bool:  # noqa: ARG002  # overridden in AppendMerge
         """Return whether any matching row of a file changes."""
         return True
 
-    def successors(self, found: MatchingRows, gone: list[UInt32s]) -> Iterator[Any]:
+    def successors(self, file_rows: MatchingRows, gone: list[UInt32s]) -> Iterator[Any]:
         """Yield the new rows for a file's matching rows.
 
         Positions of rows to delete are appended to ``gone``.
         """
-        gone.append(found.positions)
+        gone.append(file_rows.positions)
         if self.update is not None:
-            yield from map(self.update, found.rows())
+            yield from map(self.update, file_rows.rows())
 
-    def replace_rows(self, rows: Any, wanted: Mask) -> tuple[Any, int]:
+    def replace_rows(self, rows: Any, matches: Mask) -> tuple[Any, int]:
         """Return the changed rows and the number of changes.
 
-        ``wanted`` marks the matching rows. The order is kept.
+        ``matches`` marks the matching rows. The order is kept.
         """
         if self.update is None:
-            return rows.filter(pa.array(~wanted)), int(wanted.sum())
-        return put_in_place(rows, np.flatnonzero(wanted), self.update(rows.filter(pa.array(wanted)))), int(wanted.sum())
+            return rows.filter(pa.array(~matches)), int(matches.sum())
+        return put_in_place(rows, np.flatnonzero(matches), self.update(rows.filter(pa.array(matches)))), int(matches.sum())
 
     def _mark(
-        self, base: CommitMessage, found: Sequence[MatchingRows], target: FileTarget, made: list[DataFileMeta]
+        self, base: CommitMessage, files: Sequence[MatchingRows], target: FileTarget, new_files: list[DataFileMeta]
     ) -> tuple[CommitMessage, int] | None:
         """Mark rows as deleted and write their new versions."""
         live = self.store.live_entries(self.snapshot, EntryFilter(partitions={base.partition}))
         live = live.select(live.bucket == base.bucket)
         has_buckets = base.total_buckets > 0
-        gone: dict[str, list[UInt32s]] = {rows.file.file_name: [] for rows in found}
+        gone: dict[str, list[UInt32s]] = {rows.file.file_name: [] for rows in files}
         writer = row_writer(target, FileSource.APPEND, int(live.max_sequence_number.max()) + 1 if has_buckets else 0)
-        made += writer.write_all(new for rows in found for new in self.successors(rows, gone[rows.file.file_name]))
+        new_files += writer.write_all(new for rows in files for new in self.successors(rows, gone[rows.file.file_name]))
         dead = {name: np.concatenate(parts) for name, parts in gone.items() if any(len(part) for part in parts)}
         if not dead:
             return None
@@ -274,21 +274,21 @@ class AppendChange:
         )
         for name, positions in dead.items():
             vectors.mark(name, positions)
-        message = base.model_copy(update={"new_files": tuple(made), "index_changes": (vectors.change(compaction=False),)})
+        message = base.model_copy(update={"new_files": tuple(new_files), "index_changes": (vectors.change(compaction=False),)})
         return message, sum(map(len, dead.values()))
 
-    def _rewrite(self, found: MatchingRows, target: FileTarget, made: list[DataFileMeta]) -> int:
+    def _rewrite(self, file_rows: MatchingRows, target: FileTarget, new_files: list[DataFileMeta]) -> int:
         """Rewrite a file in row order. Return the change count."""
         changed = 0
 
         def rows() -> Iterator[Any]:
             nonlocal changed
-            for table, wanted in found.batches(self.store.schema.names):
-                new, count = self.replace_rows(table, wanted) if wanted.any() else (table, 0)
+            for table, matches in file_rows.batches(self.store.schema.names):
+                new, count = self.replace_rows(table, matches) if matches.any() else (table, 0)
                 changed += count
                 yield new
 
-        made += row_writer(target, FileSource.COMPACT, found.file.min_sequence_number).write_all(rows())
+        new_files += row_writer(target, FileSource.COMPACT, file_rows.file.min_sequence_number).write_all(rows())
         return changed
 
 
@@ -346,25 +346,25 @@ class AppendMerge(AppendChange):
         """Always True: the decisions are not known in advance."""
         return True
 
-    def concerns(self, found: MatchingRows) -> bool:
+    def concerns(self, file_rows: MatchingRows) -> bool:
         """See ``AppendChange``."""
-        return any(len(decided.gone) + len(decided.places) for decided in map(self.decide, found.rows()))
+        return any(len(decided.gone) + len(decided.places) for decided in map(self.decide, file_rows.rows()))
 
-    def successors(self, found: MatchingRows, gone: list[UInt32s]) -> Iterator[Any]:
+    def successors(self, file_rows: MatchingRows, gone: list[UInt32s]) -> Iterator[Any]:
         """See ``AppendChange``."""
-        for positions, rows in found.with_positions():
+        for positions, rows in file_rows.with_positions():
             decided = self.decide(rows)
             self.tell(len(decided.gone), len(decided.places))
             gone.append(positions[np.sort(np.concatenate([decided.gone, decided.places]))])
             if len(decided.places):
                 yield decided.rows
 
-    def replace_rows(self, rows: Any, wanted: Mask) -> tuple[Any, int]:
+    def replace_rows(self, rows: Any, matches: Mask) -> tuple[Any, int]:
         """See ``AppendChange``."""
-        at = np.flatnonzero(wanted)
-        decided = self.decide(rows.filter(pa.array(wanted)))
+        positions = np.flatnonzero(matches)
+        decided = self.decide(rows.filter(pa.array(matches)))
         self.tell(len(decided.gone), len(decided.places))
-        new = put_in_place(rows, at[decided.places], decided.rows) if len(decided.places) else rows
+        new = put_in_place(rows, positions[decided.places], decided.rows) if len(decided.places) else rows
         stays = np.ones(rows.num_rows, np.bool_)
-        stays[at[decided.gone]] = False
+        stays[positions[decided.gone]] = False
         return new.filter(pa.array(stays)), len(decided.gone) + len(decided.places)

@@ -110,18 +110,18 @@ class NewVersion:
         for names in self.orders:
             if _decreases(old, new, names).any():
                 raise InvalidArgument(decrease_message(names))
-        made = new
-        for at, name in enumerate(new.column_names):
+        version = new
+        for index, name in enumerate(new.column_names):
             way = self.ways.get(name, "new")
             if way == "old":
-                made = made.set_column(at, name, old.column(name))
+                version = version.set_column(index, name, old.column(name))
             elif way == "nothing":
-                made = made.set_column(at, name, pa.nulls(new.num_rows, new.schema.field(name).type))
+                version = version.set_column(index, name, pa.nulls(new.num_rows, new.schema.field(name).type))
             elif way == "difference":
-                made = made.set_column(at, name, _difference(old.column(name), new.column(name), name))
+                version = version.set_column(index, name, _difference(old.column(name), new.column(name), name))
         for group in self.groups:
-            made = _with_unordered(old, new, made, group)
-        return made
+            version = _with_unordered(old, new, version, group)
+        return version
 
     def overriding_group(self, name: str) -> SequenceGroup | None:
         """Return the sequence group that overrides ``ways`` for a column.
@@ -211,7 +211,7 @@ def _difference(old: Any, new: Any, name: str) -> Any:
     return pc.if_else(same, zero, pc.if_else(old.is_valid(), step, new))
 
 
-def _with_unordered(old: pa.Table, new: pa.Table, made: pa.Table, group: SequenceGroup) -> pa.Table:
+def _with_unordered(old: pa.Table, new: pa.Table, version: pa.Table, group: SequenceGroup) -> pa.Table:
     """Put new group values into versions without an old ordering.
 
     Raises:
@@ -221,20 +221,22 @@ def _with_unordered(old: pa.Table, new: pa.Table, made: pa.Table, group: Sequenc
     # So a version over such an old row contains all values of the group.
     unordered = _all_null(old, group.ordering)
     if not unordered.any():
-        return made
-    if (unordered & _all_null(made, group.ordering) & ~_all_null(old, group.protected)).any():
+        return version
+    if (unordered & _all_null(version, group.ordering) & ~_all_null(old, group.protected)).any():
         raise InvalidArgument(lost_values_message(group))
-    whole = pa.array(unordered)
+    unordered_mask = pa.array(unordered)
     for name in group.protected:
-        made = made.set_column(made.column_names.index(name), name, pc.if_else(whole, new.column(name), made.column(name)))
-    return made
+        version = version.set_column(
+            version.column_names.index(name), name, pc.if_else(unordered_mask, new.column(name), version.column(name))
+        )
+    return version
 
 
 def _all_null(rows: pa.Table, names: Collection[str]) -> Mask:
-    found: Mask = np.ones(rows.num_rows, np.bool_)
+    all_null: Mask = np.ones(rows.num_rows, np.bool_)
     for name in names:
-        found = found & rows.column(name).is_null().to_numpy()
-    return found
+        all_null = all_null & rows.column(name).is_null().to_numpy()
+    return all_null
 
 
 def _decreases(old: pa.Table, new: pa.Table, names: Collection[str]) -> Mask:
@@ -275,8 +277,8 @@ def unordered_message(names: Collection[str]) -> str:
 
 def lost_values_message(group: SequenceGroup) -> str:
     """Return the error text for lost group values."""
-    kept, shown = ", ".join(group.protected), ", ".join(group.ordering)
-    return f"column '{kept}' has values where '{shown}', which orders its sequence group, is null: the next version loses them. Set '{shown}' in the same update (fields.{shown}.sequence-group)"
+    values, shown = ", ".join(group.protected), ", ".join(group.ordering)
+    return f"column '{values}' has values where '{shown}', which orders its sequence group, is null: the next version loses them. Set '{shown}' in the same update (fields.{shown}.sequence-group)"
 
 
 def decrease_message(names: Collection[str]) -> str:

@@ -70,10 +70,10 @@ class WriteKinds:
     schema: TableSchema
     table: str = "the table"
 
-    def of(self, rows: Any, given: Any = None) -> tuple[Any, Int8s | None]:
+    def of(self, rows: Any, kinds: Any = None) -> tuple[Any, Int8s | None]:
         """Return the rows to write and their kinds.
 
-        Kinds None means that all are ``+I``. ``given`` kinds take precedence over ``rowkind.field``.
+        Kinds None means that all are ``+I``. ``kinds`` kinds take precedence over ``rowkind.field``.
 
         Raises:
             SchemaMismatch: Kinds are missing or invalid, or the table has no keys to delete rows by.
@@ -86,7 +86,7 @@ class WriteKinds:
         >>> rows["id"].to_pylist(), numbers.tolist()
         ([1], [2])
         """
-        numbers = self._numbers(rows, given)
+        numbers = self._numbers(rows, kinds)
         if numbers is None:
             return rows, None
         retract = retracts(numbers)
@@ -112,11 +112,11 @@ class WriteKinds:
         fold = merge_function_for(self.schema)
         return {kind: fold.refusal(kind) for kind in (UPDATE_BEFORE, DELETE)}
 
-    def _numbers(self, rows: Any, given: Any) -> Int8s | None:
-        if given is None:
+    def _numbers(self, rows: Any, kinds: Any) -> Int8s | None:
+        if kinds is None:
             name = self.schema.core.rowkind_field
             return None if name is None else _parse_kinds(rows.column(name), name)
-        numbers: Int8s = one_array(given).cast(pa.int8()).to_numpy(zero_copy_only=False)
+        numbers: Int8s = one_array(kinds).cast(pa.int8()).to_numpy(zero_copy_only=False)
         if len(numbers) != rows.num_rows or (len(numbers) and not 0 <= numbers.min() <= numbers.max() <= 3):
             raise SchemaMismatch(f"kinds must be numbers from 0 to 3, one for each of the {rows.num_rows} rows")
         return numbers
@@ -237,8 +237,8 @@ class TableWrite:
         Raises:
             SchemaMismatch: The rows do not fit.
         """
-        for piece, given in in_pieces(batch, kinds):
-            rows, numbers = self._kinds.of(conform(piece, self.store.schema, given, fills_null=self._job.fills_null), given)
+        for piece, piece_kinds in in_pieces(batch, kinds):
+            rows, numbers = self._kinds.of(conform(piece, self.store.schema, piece_kinds, fills_null=self._job.fills_null), piece_kinds)
             self._unordered.check(rows)
             if rows.num_rows:
                 self._waiting.append((rows, numbers))
@@ -289,10 +289,10 @@ class TableWrite:
         self._spill.cleanup()
 
     def _with_index_changes(self, message: CommitMessage) -> CommitMessage:
-        done = self._assignment.with_index_changes(message)
-        if done is not message:
-            self._prepared.append(done)
-        return done
+        extended = self._assignment.with_index_changes(message)
+        if extended is not message:
+            self._prepared.append(extended)
+        return extended
 
     def _prepare(self, writer: BucketWriter) -> CommitMessage:
         message = writer.prepare()
@@ -330,13 +330,13 @@ class TableWrite:
         if used <= budget:
             return
         writers.sort(key=lambda writer: writer.held.size, reverse=True)
-        freed = chosen = 0
-        while freed < used - budget // thresholds.kept_share and chosen < len(writers):
-            freed += writers[chosen].held.size
-            chosen += 1
+        freed = spilled = 0
+        while freed < used - budget // thresholds.kept_share and spilled < len(writers):
+            freed += writers[spilled].held.size
+            spilled += 1
         close = len(self._writers) > thresholds.open_files
-        self._each(lambda writer: writer.release(close=close), writers[:chosen])
-        self._each(lambda writer: writer.held.gather(), writers[chosen:])
+        self._each(lambda writer: writer.release(close=close), writers[:spilled])
+        self._each(lambda writer: writer.held.gather(), writers[spilled:])
 
     def _encode_texts(self) -> None:
         """Encode text columns of large inputs, one column per thread.
@@ -371,7 +371,7 @@ class TableWrite:
 
         Raises the first error after all buckets have ended.
         """
-        largest_first = sorted(range(len(writers)), key=lambda at: writers[at].held.size, reverse=True)
-        futures = {at: self._pool.submit(work, writers[at]) for at in largest_first}
+        largest_first = sorted(range(len(writers)), key=lambda index: writers[index].held.size, reverse=True)
+        futures = {index: self._pool.submit(work, writers[index]) for index in largest_first}
         wait(futures.values())
-        return [futures[at].result() for at in range(len(writers))]
+        return [futures[index].result() for index in range(len(writers))]

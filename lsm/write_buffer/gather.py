@@ -39,8 +39,8 @@ class GatheredInput:
         rows = positions if self.rows is None else self.rows if positions is None else self.rows[positions]
         if rows is None:
             return pa.table({name: self.columns[name] for name in names})
-        at = pa.array(rows)
-        return pa.table({name: gather(self.columns[name], at) for name in names})
+        row_array = pa.array(rows)
+        return pa.table({name: gather(self.columns[name], row_array) for name in names})
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,9 +76,9 @@ class RowsInPlace:
         owner = np.searchsorted(starts, positions, side="right") - 1
         places = [np.flatnonzero(owner == number) for number in range(len(self.inputs))]
         pieces = [
-            each.take(positions[place] - start, names)
-            for each, place, start in zip(self.inputs, places, starts.tolist(), strict=False)
-            if len(place)
+            each.take(positions[input_positions] - start, names)
+            for each, input_positions, start in zip(self.inputs, places, starts.tolist(), strict=False)
+            if len(input_positions)
         ]
         back = np.empty(len(positions), np.int64)
         back[np.concatenate(places)] = np.arange(len(positions))

@@ -113,21 +113,25 @@ class SortBuffer:
         """
         if not self.held:
             return
-        held = self.held
-        rows = held.in_place(dictionaries) if held.has_few_sources else held.blocks(lambda table: rough_order(self.key.key_words(table)))
-        done = self.fold.prefilter(rows.kinds, self._sorted(rows))
+        buffered = self.held
+        rows = (
+            buffered.in_place(dictionaries)
+            if buffered.has_few_sources
+            else buffered.blocks(lambda table: rough_order(self.key.key_words(table)))
+        )
+        sorted_rows = self.fold.prefilter(rows.kinds, self._sorted(rows))
         step = max(1, thresholds.emit_bytes * rows.count // max(1, rows.size))
-        at = 0
-        while at < len(done.starts):
-            first = int(done.starts[at])
-            until = int(np.searchsorted(done.starts, first + step))
-            last = int(done.starts[until]) if until < len(done.starts) else len(done.order)
-            positions = done.order[first:last]
+        group = 0
+        while group < len(sorted_rows.starts):
+            first = int(sorted_rows.starts[group])
+            until = int(np.searchsorted(sorted_rows.starts, first + step))
+            last = int(sorted_rows.starts[until]) if until < len(sorted_rows.starts) else len(sorted_rows.order)
+            positions = sorted_rows.order[first:last]
             kinds = None if rows.kinds is None else rows.kinds[positions]
             piece = _key_values(rows.take(positions), rows.arrival_numbers(positions) + self._first_sequence, kinds)
-            groups = done.starts[at:until] - first
+            groups = sorted_rows.starts[group:until] - first
             yield piece if len(groups) == len(positions) else self.fold.fold(piece, Sorted(np.arange(len(positions)), groups))
-            at = until
+            group = until
 
     def _sorted(self, rows: Blocks | RowsInPlace) -> Sorted:
         """Return the order by key, user sequence and arrival.

@@ -88,8 +88,8 @@ class Blocks:
 
     def arrival_numbers(self, positions: Int64s) -> Int64s:
         """Return the arrival numbers of rows."""
-        found: Int64s = self.arrivals[positions]
-        return found
+        numbers: Int64s = self.arrivals[positions]
+        return numbers
 
     @property
     def size(self) -> int:
@@ -169,12 +169,12 @@ class BufferedRows:
         for part in self._parts:
             table = part.source.table
             plain = {name: column.chunk(0) for name, column in zip(table.schema.names, table.columns, strict=True)}
-            forms = {
+            arrays_by_name = {
                 name: array
                 for name, array in part.source.forms.items()
                 if name in dictionaries or TextForm.of(array) is not TextForm.DICTIONARY
             }
-            inputs.append(GatheredInput(plain | forms, part.rows))
+            inputs.append(GatheredInput(plain | arrays_by_name, part.rows))
         kinds = concat_kinds([(part.count, part.kinds) for part in self._parts])
         return RowsInPlace(inputs, kinds, self.size)
 
@@ -235,9 +235,9 @@ class _BlockBuilder:
         table = part.source.table
         rows = np.arange(table.num_rows) if part.rows is None else part.rows
         step = max(thresholds.block_rows // 8, min(thresholds.block_rows, thresholds.block_bytes * table.num_rows // max(1, table.nbytes)))
-        for at in range(0, len(rows), step):
-            some = rows[at : at + step]
-            self._block(table.take(pa.array(some)), None if part.source.kinds is None else part.source.kinds[some])
+        for start in range(0, len(rows), step):
+            block_rows = rows[start : start + step]
+            self._block(table.take(pa.array(block_rows)), None if part.source.kinds is None else part.source.kinds[block_rows])
 
     def finish(self) -> Blocks:
         self._join_small()

@@ -47,16 +47,16 @@ class ColumnLayout:
 
     def settings(self, codec: str, level: int | None) -> dict[str, Any]:
         """Return the arguments of ``pq.ParquetWriter``."""
-        found: dict[str, Any] = {"use_dictionary": list(self.dictionary)}
-        found["write_statistics"] = True if self.bounded is None else list(self.bounded)
+        arguments: dict[str, Any] = {"use_dictionary": list(self.dictionary)}
+        arguments["write_statistics"] = True if self.bounded is None else list(self.bounded)
         if self.differences:
-            found["column_encoding"] = dict.fromkeys(self.differences, _DIFFERENCES)
+            arguments["column_encoding"] = dict.fromkeys(self.differences, _DIFFERENCES)
         if self.compressed is None:
-            return found | {"compression": codec, "compression_level": level}
-        found["compression"] = dict.fromkeys(self.compressed, codec)
+            return arguments | {"compression": codec, "compression_level": level}
+        arguments["compression"] = dict.fromkeys(self.compressed, codec)
         if level is not None:
-            found["compression_level"] = dict.fromkeys(self.compressed, level)
-        return found if self.compressed else found | {"compression": "none"}
+            arguments["compression_level"] = dict.fromkeys(self.compressed, level)
+        return arguments if self.compressed else arguments | {"compression": "none"}
 
 
 def column_layout(
@@ -77,11 +77,13 @@ def column_layout(
     bulky = [name for name in rows.schema.names if _is_bulky(rows.column(name))] if rows.nbytes > thresholds.bulky else []
     if not bulky:
         return _layout(rows, plain, codec, level, by_sample=by_sample, table=table)
-    others = rows.drop_columns(bulky)
-    found = _layout(others, plain, codec, level, by_sample=by_sample, table=table)
+    small_columns = rows.drop_columns(bulky)
+    layout = _layout(small_columns, plain, codec, level, by_sample=by_sample, table=table)
     large = [path for name in bulky for path in _leaves(name, rows.schema.field(name).type)]
-    compressed = None if found.compressed is None else [*found.compressed, *large]
-    return replace(found, compressed=compressed, bounded=[path for field in others.schema for path in _leaves(field.name, field.type)])
+    compressed = None if layout.compressed is None else [*layout.compressed, *large]
+    return replace(
+        layout, compressed=compressed, bounded=[path for field in small_columns.schema for path in _leaves(field.name, field.type)]
+    )
 
 
 def _is_bulky(column: Any) -> bool:
@@ -122,12 +124,12 @@ def _layout(rows: Any, plain: frozenset[str], codec: str, level: int | None, *, 
     if table is None or not rows.num_rows:
         return _choose(rows, plain, codec, level, tried=tried)
     key = ("column layout", table, rows.schema, plain, codec, level, tried, int(rows.num_rows).bit_length())
-    kept: _Kept | None = SHARED.get(key)
+    cached: _Kept | None = SHARED.get(key)
     widths = _widths(rows)
-    if kept is None or kept.rows < rows.num_rows or not kept.holds(widths):
-        kept = _Kept(_choose(rows, plain, codec, level, tried=tried), widths, thresholds.kept_rows)
-    SHARED.put(key, replace(kept, rows=kept.rows - rows.num_rows), _BYTES_A_NAME * (1 + 2 * rows.num_columns))
-    return kept.layout
+    if cached is None or cached.rows < rows.num_rows or not cached.holds(widths):
+        cached = _Kept(_choose(rows, plain, codec, level, tried=tried), widths, thresholds.kept_rows)
+    SHARED.put(key, replace(cached, rows=cached.rows - rows.num_rows), _BYTES_A_NAME * (1 + 2 * rows.num_columns))
+    return cached.layout
 
 
 def _choose(rows: Any, plain: frozenset[str], codec: str, level: int | None, *, tried: bool) -> ColumnLayout:
@@ -167,11 +169,11 @@ def _trial(sample: Any, settings: dict[str, Any], shares: float) -> dict[str, fl
     ) as writer:
         writer.write_table(sample)
     group = pq.read_metadata(pa.BufferReader(sink.getvalue())).row_group(0)
-    found = {}
+    size_by_leaf = {}
     for column in map(group.column, range(group.num_columns)):
         dictionary = column.data_page_offset - column.dictionary_page_offset if column.has_dictionary_page else 0
-        found[column.path_in_schema] = dictionary + shares * (column.total_compressed_size - dictionary)
-    return found
+        size_by_leaf[column.path_in_schema] = dictionary + shares * (column.total_compressed_size - dictionary)
+    return size_by_leaf
 
 
 def _is_whole_number(kind: Any) -> bool:
@@ -193,22 +195,22 @@ def dictionary_columns(rows: Any, plain: frozenset[str]) -> list[str]:
     """
     step = max(1, min(rows.num_rows, thresholds.sample_window) // thresholds.sample_rows)
     sample = rows if rows.num_rows <= thresholds.sample_rows else rows.take(pa.array(np.arange(0, thresholds.sample_rows * step, step)))
-    found: list[str] = []
+    leaves: list[str] = []
     for field in rows.schema:
         if pa.types.is_dictionary(field.type):
-            found.append(field.name)
+            leaves.append(field.name)
         elif pa.types.is_nested(field.type):
-            found += _leaves(field.name, field.type)
+            leaves += _leaves(field.name, field.type)
         # Paimon's reader looks up decimals of more than 18 digits without the leading bytes that fixed-length values have,
         # misses them in the dictionary, and drops matching rows.
         elif field.name not in plain and not pa.types.is_boolean(field.type) and not _is_wide_decimal(field.type):
-            distinct = _distinct(sample.column(field.name), whole=sample is rows)
+            distinct = _distinct(sample.column(field.name), is_complete=sample is rows)
             if thresholds.repeats * distinct <= rows.num_rows and distinct <= thresholds.most_distinct:
-                found.append(field.name)
-    return found
+                leaves.append(field.name)
+    return leaves
 
 
-def _distinct(sample: Any, *, whole: bool) -> float:
+def _distinct(sample: Any, *, is_complete: bool) -> float:
     """Estimate the number of distinct values (Chao's estimate)."""
     if pa.types.is_integer(sample.type) and not sample.null_count:
         counts = np.unique(sample.to_numpy(), return_counts=True)[1]
@@ -216,7 +218,7 @@ def _distinct(sample: Any, *, whole: bool) -> float:
         counts = sample.value_counts().field("counts").to_numpy()
     # The estimate uses the values that occur once and twice in the sample.
     once, twice = int((counts == 1).sum()), int((counts == 2).sum())
-    if whole or not once:
+    if is_complete or not once:
         return len(counts)
     return len(counts) + once * once / (2 * twice) if twice else math.inf
 
@@ -227,8 +229,8 @@ def _is_wide_decimal(kind: Any) -> bool:
 
 def _leaves(path: str, kind: Any) -> Iterator[str]:
     if pa.types.is_struct(kind):
-        for at in range(kind.num_fields):
-            yield from _leaves(f"{path}.{kind.field(at).name}", kind.field(at).type)
+        for index in range(kind.num_fields):
+            yield from _leaves(f"{path}.{kind.field(index).name}", kind.field(index).type)
     elif pa.types.is_map(kind):
         yield from _leaves(f"{path}.key_value.key", kind.key_type)
         yield from _leaves(f"{path}.key_value.value", kind.item_type)

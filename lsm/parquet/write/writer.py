@@ -220,10 +220,10 @@ def fit_to_schema(rows: Any, schema: Any, path: str) -> Any:
     if isinstance(rows, pa.Table) and rows.schema.equals(schema, check_metadata=True):
         return rows
     columns = [rows.column(name) for name in schema.names]
-    for at, field in enumerate(schema):
-        if pa.types.is_nested(field.type) or not columns[at].type.equals(field.type):
+    for index, field in enumerate(schema):
+        if pa.types.is_nested(field.type) or not columns[index].type.equals(field.type):
             with encode_errors(path, field.name):
-                columns[at] = _fit(columns[at], field.type)
+                columns[index] = _fit(columns[index], field.type)
     return pa.Table.from_arrays(columns, schema=schema)
 
 
@@ -234,9 +234,9 @@ def _fit(column: Any, kind: Any) -> Any:
     return cast_nested(column, kind)  # nested columns get the inner names
 
 
-def _with_dictionaries(schema: Any, given: Any) -> Any:
-    """Return ``schema`` with dictionary types where ``given`` has them."""
-    coded = [pa.types.is_string(field.type) and given.field(field.name).type.equals(DICTIONARY) for field in schema]
+def _with_dictionaries(schema: Any, row_schema: Any) -> Any:
+    """Return ``schema`` with dictionary types where ``row_schema`` has them."""
+    coded = [pa.types.is_string(field.type) and row_schema.field(field.name).type.equals(DICTIONARY) for field in schema]
     if not any(coded):
         return schema
     return pa.schema([field.with_type(DICTIONARY) if yes else field for field, yes in zip(schema, coded, strict=True)], schema.metadata)

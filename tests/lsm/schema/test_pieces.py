@@ -82,11 +82,11 @@ def _views(form: str, texts: list[str | None]) -> pa.Array:
 @pytest.mark.parametrize("form", ["texts", "bytes", "rows", "lists", "maps"])
 def test_views_are_cut_into_pieces_of_the_size_asked(form: str) -> None:
     column = _views(form, ["x" * 200, None, "abc", "y" * 300] * 40)
-    found = [piece for piece, _ in in_pieces(pa.table({"c": column}), most=2000)]
+    found = [piece for piece, _ in in_pieces(pa.table({"c": column}), max_bytes=2000)]
     assert [value for piece in found for value in piece["c"].to_pylist()] == column.to_pylist()
     assert 8 <= len(found) <= 32
     part = pa.table({"c": column.slice(4, 8)})
-    assert sum(piece.num_rows for piece, _ in in_pieces(part, most=2000)) == 8
+    assert sum(piece.num_rows for piece, _ in in_pieces(part, max_bytes=2000)) == 8
 
 
 def _longer_than_an_array(rows: int, size: int) -> pa.Table:
