@@ -57,7 +57,8 @@ class Explanation:
         lines = [self.title, ""]
         for row in rows:
             cells = [
-                cell.ljust(width) if at in {0, 6} else cell.rjust(width) for at, (cell, width) in enumerate(zip(row, widths, strict=True))
+                cell.ljust(width) if column_number in {0, 6} else cell.rjust(width)
+                for column_number, (cell, width) in enumerate(zip(row, widths, strict=True))
             ]
             lines.append("  ".join(cells).rstrip())
         return "\n".join([*lines, "", self.summary])
@@ -138,8 +139,12 @@ def _index_note(report: ReadReport) -> str:
     counted = f"{count_text(report.files_counted, 'file')} counted without opening them" if report.files_counted else ""
     read = f"read {size_text(notes.bytes_read)}" if notes.by_index else ""
     reported = sum((use.unusable for use in notes.by_index.values()), Counter[str]())
-    others = [f"{reason} ({count})" for reason, count in notes.warnings.most_common(2) if not any(known in reason for known in reported)]
-    return "; ".join(filter(None, (read, counted, *others)))
+    other_reasons = [
+        f"{reason} ({count})"
+        for reason, count in notes.warnings.most_common(2)
+        if not any(reported_reason in reason for reported_reason in reported)
+    ]
+    return "; ".join(filter(None, (read, counted, *other_reasons)))
 
 
 def _use_note(use: IndexUse) -> str:

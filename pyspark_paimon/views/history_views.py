@@ -84,15 +84,17 @@ def _tags(store: FileStore) -> pa.Table:
 
 
 def _branches(store: FileStore) -> pa.Table:
-    made = {status.name: status.mtime_ms for status in store.file_io.list(store.paths.branches)}
+    creation_times = {status.name: status.mtime_ms for status in store.file_io.list(store.paths.branches)}
     rows = []
     for manager in branches_of(store):
         name = manager.paths.branch
-        if f"{BRANCH}{name}" in made:
+        if f"{BRANCH}{name}" in creation_times:
             schemas = store.file_io.list(manager.paths.schemas)
             newest = max(SchemaManager(store.file_io, store.root, name).ids(), default=None)
             if newest is not None:  # None: the branch is being created
-                since = made[f"{BRANCH}{name}"] or min(status.mtime_ms for status in schemas)  # object stores have no times of directories
+                since = creation_times[f"{BRANCH}{name}"] or min(
+                    status.mtime_ms for status in schemas
+                )  # object stores have no times of directories
                 rows.append((name, _instant(since), newest, manager.earliest_id(), manager.latest_id()))
     return pa.Table.from_pylist([dict(zip(BRANCHES.names, row, strict=True)) for row in rows], BRANCHES)
 

@@ -79,8 +79,8 @@ class _Effect:
         pages = -(-row_count // thresholds.page_rows)
         kept_rows, kept_pages = row_count, pages
         if isinstance(result, RowSet) or not result.remains:
-            found = np.array(result.rows, np.int64) if isinstance(result, RowSet) else np.empty(0, np.int64)
-            kept_rows, kept_pages = len(found), len(np.unique(found // thresholds.page_rows))
+            matching_rows = np.array(result.rows, np.int64) if isinstance(result, RowSet) else np.empty(0, np.int64)
+            kept_rows, kept_pages = len(matching_rows), len(np.unique(matching_rows // thresholds.page_rows))
         self.files += 1
         self.rows += row_count
         self.pages += pages
@@ -115,50 +115,50 @@ class IndexAdvice:
         The best index of a filter comes first. Indexes without effect are left out, unless they are declared. If none is left, the filter has a
         row without an index.
         """
-        for split, file, asked in self._sample():
-            self._measure(split, file, asked)
+        for split, file, filter_numbers in self._sample():
+            self._measure(split, file, filter_numbers)
         declared = {(str(spec.column), spec.index_type) for spec in self.store.schema.file_index.specs}
         rows = [row for number in range(len(self.filters)) for row in self._rows(number, declared)]
         return pa.Table.from_pylist(rows, INDEX_ADVICE)
 
     def _sample(self) -> Iterator[tuple[DataSplit, DataFileMeta, list[int]]]:
         """Yield some of the files of the plans, and the filters that read each."""
-        asked: dict[str, list[int]] = {}
+        filters_by_file: dict[str, list[int]] = {}
         files: dict[str, tuple[DataSplit, DataFileMeta]] = {}
         for number, each in enumerate(self.filters):
             for split in each.plan.splits:
                 for file in split.files if split.branch is None else ():
-                    asked.setdefault(file.file_name, []).append(number)
+                    filters_by_file.setdefault(file.file_name, []).append(number)
                     files[file.file_name] = (split, file)
         missing, left = set(range(len(self.filters))), self.most_bytes
         for name in sorted(files):  # file names are random, so their order is
             split, file = files[name]
-            if file.file_size > left and missing.isdisjoint(asked[name]):
+            if file.file_size > left and missing.isdisjoint(filters_by_file[name]):
                 continue
             left -= file.file_size
-            missing.difference_update(asked[name])
-            yield split, file, asked[name]
+            missing.difference_update(filters_by_file[name])
+            yield split, file, filters_by_file[name]
 
-    def _measure(self, split: DataSplit, file: DataFileMeta, asked: Sequence[int]) -> None:
+    def _measure(self, split: DataSplit, file: DataFileMeta, filter_numbers: Sequence[int]) -> None:
         """Build the indexes that may serve a file's filters, and ask each alone."""
         schema = self.store.schemas.get(file.schema_id)
-        wanted: dict[int, Predicate] = {}
-        for number in asked:
+        predicate_by_filter: dict[int, Predicate] = {}
+        for number in filter_numbers:
             filter_ = FileFilter(self.store, self.filters[number].predicate)
             residual = filter_.inside(split.partition, file.schema_id).unproven(file)
-            wanted[number] = filter_.mapping(file.schema_id).to_file(residual).inclusive
+            predicate_by_filter[number] = filter_.mapping(file.schema_id).to_file(residual).inclusive
             counted = self._sampled.setdefault(number, [0, 0])
             counted[0] += 1
             counted[1] += file.row_count
         sources = FileFilter(self.store).mapping(file.schema_id).sources
         names = {source.name: name for name, source in sources.items() if source is not None}
         specs: list[IndexSpec] = []
-        for column in dict.fromkeys(column for predicate in wanted.values() for column in _columns(predicate)):
+        for column in dict.fromkeys(column for predicate in predicate_by_filter.values() for column in _columns(predicate)):
             specs += self._specs(column, ColumnRef(names[column.name], column.key), schema.column_types)
         for (column, index_type), payloads in self._build(split, file, specs).items():
             container = write_index_container(payloads)
             size = sum(len(payload or b"") for _, _, payload in payloads)
-            for number, predicate in wanted.items():
+            for number, predicate in predicate_by_filter.items():
                 notes = IndexMetrics()
                 result = evaluate(predicate, ContainerReader.of(container), schema.column_types, file.row_count, notes)
                 if notes.by_index:
@@ -192,7 +192,7 @@ class IndexAdvice:
             for _, writer in writers:
                 if writer is not None:
                     writer.write(batch)
-        return {(spec.column, spec.index_type): found for spec, writer in writers if writer is not None and (found := writer.finish())}
+        return {(spec.column, spec.index_type): indexes for spec, writer in writers if writer is not None and (indexes := writer.finish())}
 
     def _rows(self, number: int, declared: set[tuple[str, str]]) -> Iterator[dict[str, Any]]:
         files, rows = self._sampled.get(number, (0, 0))
@@ -201,7 +201,7 @@ class IndexAdvice:
             for (filter_, column, kind), effect in self._effects.items()
             if filter_ == number and (effect.skipped_rows or effect.exact_files or (column, kind) in declared)
         ]
-        for column, kind, effect in sorted(mine, key=lambda one: (-one[2].skipped_rows / one[2].rows, one[2].bytes)):
+        for column, kind, effect in sorted(mine, key=lambda row: (-row[2].skipped_rows / row[2].rows, row[2].bytes)):
             yield {
                 "filter": self.filters[number].text,
                 "column_name": column,

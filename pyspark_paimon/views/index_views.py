@@ -81,7 +81,7 @@ def file_indexes_table(store: FileStore, snapshot: Snapshot | None, threads: int
     Raises ``CorruptFile`` for a container whose header cannot be read.
     """
     rows = map_in_threads(partial(_index_rows, store), _entries_with_index(store, snapshot), threads)
-    return pa.Table.from_pylist([row for some in rows for row in some], FILE_INDEXES)
+    return pa.Table.from_pylist([row for file_rows in rows for row in file_rows], FILE_INDEXES)
 
 
 def index_health_table(store: FileStore, snapshot: Snapshot | None, threads: int, *, most_files: int | None = None) -> pa.Table:
@@ -96,7 +96,7 @@ def index_health_table(store: FileStore, snapshot: Snapshot | None, threads: int
     if most_files is not None and len(entries) > most_files:
         entries = sorted(entries, key=lambda entry: -entry.file.file_size)[:most_files]
     rows = map_in_threads(partial(_health_rows, store), entries, threads)
-    return pa.Table.from_pylist([row for some in rows for row in some], INDEX_HEALTH)
+    return pa.Table.from_pylist([row for file_rows in rows for row in file_rows], INDEX_HEALTH)
 
 
 def built_indexes(indexes: pa.Table) -> list[Row]:
@@ -114,7 +114,7 @@ def health_summary(health: pa.Table) -> list[Row]:
     Distinct values and false positive rates are maxima.
     """
     keys = ["column_name", "index_type", "note"]
-    wanted = [
+    aggregations = [
         ("record_count", "sum"),
         ("index_size_in_bytes", "sum"),
         ("column_size_in_bytes", "sum"),
@@ -122,7 +122,7 @@ def health_summary(health: pa.Table) -> list[Row]:
         ("false_positive_rate", "max"),
     ]
     plain = health.set_column(health.schema.get_field_index("note"), "note", pc.replace_substring_regex(health["note"], r" \(.*?\)", ""))
-    grouped = plain.group_by(keys).aggregate([([], "count_all"), *wanted])
+    grouped = plain.group_by(keys).aggregate([([], "count_all"), *aggregations])
     names = [*keys, "files", "rows", "index_bytes", "column_bytes", "distinct_values", "false_positive_rate"]
     rows: list[Row] = grouped.rename_columns(names).sort_by([(key, "ascending") for key in keys]).to_pylist()
     return rows
@@ -148,13 +148,13 @@ def _file_of(store: FileStore, entry: ManifestEntry) -> Row:
 
 def _index_rows(store: FileStore, entry: ManifestEntry) -> list[Row]:
     file = _file_of(store, entry)
-    place, found = _open_container(store, entry, file["file_path"])
+    index_file, indexes = _open_container(store, entry, file["file_path"])
     container = {
         "file_size_in_bytes": entry.file.file_size,
         "schema_id": entry.file.schema_id,
-        "storage_type": "EMBEDDED" if place.path is None else "FILE",
-        "index_file_path": place.path,
-        "index_container_size_in_bytes": place.container.size,
+        "storage_type": "EMBEDDED" if index_file.path is None else "FILE",
+        "index_file_path": index_file.path,
+        "index_container_size_in_bytes": index_file.container.size,
     }
     return [
         {
@@ -165,7 +165,7 @@ def _index_rows(store: FileStore, entry: ManifestEntry) -> list[Row]:
             "index_size_in_bytes": index.length,
             "is_empty": index.is_empty,
         }
-        for index in found
+        for index in indexes
     ]
 
 
@@ -174,9 +174,9 @@ def _open_container(store: FileStore, entry: ManifestEntry, data_path: str) -> t
     name = entry.file.index_file
     path = data_path if entry.file.embedded_index is not None or name is None else store.paths.extra_file(data_path, name)
     try:
-        place = index_place(store, entry)
-        assert place is not None
-        return place, place.container.entries()
+        index_file = index_place(store, entry)
+        assert index_file is not None
+        return index_file, index_file.container.entries()
     except FileNotFoundError as error:
         raise CorruptFile(path, "the index file of a data file is missing; rewrite_file_index builds it again") from error
     except CorruptFile:
@@ -188,15 +188,15 @@ def _open_container(store: FileStore, entry: ManifestEntry, data_path: str) -> t
 def _health_rows(store: FileStore, entry: ManifestEntry) -> list[Row]:
     file = _file_of(store, entry)
     try:
-        place, found = _open_container(store, entry, file["file_path"])
+        index_file, indexes = _open_container(store, entry, file["file_path"])
     except CorruptFile as error:
         return [{**file, **_NO_INDEX, "note": f"unusable: {error}"}]
     types = store.schemas.get(entry.file.schema_id).column_types
-    references = [_column_of(index, types) for index in found]
+    references = [_column_of(index, types) for index in indexes]
     names = {reference.name for reference in references if reference is not None}
     sizes = _column_sizes(store, file["file_path"], names)
-    indexed = _IndexedFile(place, types, entry.file.row_count, sizes)
-    return [{**file, **indexed.health(index, reference)} for index, reference in zip(found, references, strict=True)]
+    indexed = _IndexedFile(index_file, types, entry.file.row_count, sizes)
+    return [{**file, **indexed.health(index, reference)} for index, reference in zip(indexes, references, strict=True)]
 
 
 _NO_INDEX: Mapping[str, Any] = {"column_name": None, "index_type": None, "index_size_in_bytes": 0, "bits_per_row": 0.0}

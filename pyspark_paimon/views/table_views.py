@@ -185,10 +185,10 @@ def statistics_table(statistics: Statistics | None) -> pa.Table:
 def clustering_information(backend: Backend, columns: Sequence[str] | str | None, snapshot: int | None) -> pa.Table:
     """Return the result of ``Table.clustering_information``."""
     schema = backend.ask(SchemaOf())
-    given = [columns] if isinstance(columns, str) else list(schema.core.clustering_columns if columns is None else columns)
-    if not given:
+    column_names = [columns] if isinstance(columns, str) else list(schema.core.clustering_columns if columns is None else columns)
+    if not column_names:
         raise InvalidArgument("clustering_information: give columns, or set the table's option 'clustering.columns'")
-    names = [resolve(name, schema.column_types) for name in given]
+    names = [resolve(name, schema.column_types) for name in column_names]
     pinned = backend.ask(Pin(travel=TravelRequest(snapshot_id=snapshot)))
     plan = backend.ask(PlanScan(request=ScanRequest.of(None, columns=(), snapshot=pinned)))
     files = [(split.partition, file) for split in plan.splits for file in split.files]
@@ -208,22 +208,22 @@ def clustering_table(
     """
     ranges: dict[tuple[bytes, str], list[_Range | None]] = defaultdict(list)
     for partition, file in files:
-        known = _ranges(schema, schema_of(file.schema_id), columns, file)
+        file_ranges = _ranges(schema, schema_of(file.schema_id), columns, file)
         for name in columns:
-            ranges[partition, name].append(known.get(name))
+            ranges[partition, name].append(file_ranges.get(name))
     rows = []
-    for (partition, name), found in sorted(ranges.items()):
+    for (partition, name), column_ranges in sorted(ranges.items()):
         kind = schema.column_types[name].kind
         key: Callable[[Any], Any] = spark_order_key if kind in FLOATS else lambda value: value
-        bounds = [(key(low), key(high)) for low, high in (each for each in found if each is not None)]
+        bounds = [(key(low), key(high)) for low, high in (each for each in column_ranges if each is not None)]
         overlaps, depth = _depths(bounds)
         rows.append(
             {
                 "partition": display_partition(decode_row(partition, schema.partition_types), schema),
                 "column": name,
-                "file_count": len(found),
+                "file_count": len(column_ranges),
                 "constant_file_count": sum(low == high for low, high in bounds),
-                "unknown_file_count": len(found) - len(bounds),
+                "unknown_file_count": len(column_ranges) - len(bounds),
                 "average_overlaps": float(overlaps.mean()) if bounds else None,
                 "average_depth": float(depth.mean()) if bounds else None,
                 "max_depth": int(depth.max()) if bounds else None,
@@ -241,19 +241,19 @@ def _ranges(schema: TableSchema, of_file: TableSchema, columns: Sequence[str], f
     stored = {name: by_id.get(schema.field(name).id) for name in columns}
     names = of_file.names if file.value_stats_cols is None else file.value_stats_cols
     types = [of_file.field(name).type for name in names]
-    wanted = {field.name for field in stored.values() if field is not None}
-    bounds = decode_bounds(file.value_stats, names, types, file.row_count, wanted, unbounded=file.unbounded)
-    found: dict[str, _Range] = {}
+    stored_names = {field.name for field in stored.values() if field is not None}
+    bounds = decode_bounds(file.value_stats, names, types, file.row_count, stored_names, unbounded=file.unbounded)
+    range_by_name: dict[str, _Range] = {}
     for name, field in stored.items():
-        known = bounds.get(field.name) if field is not None and field.type.kind is schema.field(name).type.kind else None
-        if known is not None and known.min is not None and known.max is not None:
-            found[name] = (known.min, known.max)
-    return found
+        column_bounds = bounds.get(field.name) if field is not None and field.type.kind is schema.field(name).type.kind else None
+        if column_bounds is not None and column_bounds.min is not None and column_bounds.max is not None:
+            range_by_name[name] = (column_bounds.min, column_bounds.max)
+    return range_by_name
 
 
 def _depths(ranges: Sequence[tuple[Any, Any]]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """Return overlaps and greatest depth of each range."""
-    places = {value: place for place, value in enumerate(sorted({value for pair in ranges for value in pair}))}
+    places = {value: rank for rank, value in enumerate(sorted({value for pair in ranges for value in pair}))}
     low = np.array([places[first] for first, _ in ranges], np.int64)
     high = np.array([places[last] for _, last in ranges], np.int64)
     before = np.searchsorted(np.sort(high), low)

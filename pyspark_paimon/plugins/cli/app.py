@@ -75,8 +75,8 @@ class LazyCommands(TyperGroup):
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Return the command and its arguments."""
-        name, found, rest = super().resolve_command(ctx, args)
-        return name, found if name is None else load_command(name), rest
+        name, command, rest = super().resolve_command(ctx, args)
+        return name, command if name is None else load_command(name), rest
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command; a typed error gives exit code 1."""

@@ -54,16 +54,16 @@ def make_table(
     try:
         options = options_of(option, "--option")
         table = target.create(text if rows is None else rows.schema, options, table_comment, keys=keys or (), partitions=partitions or ())
-        made = True
+        is_new = True
     except TableExists:
         if not if_not_exists:
             raise
-        table, made = target.open(), False
-    written = table.write(rows).rows if made and rows is not None else 0
+        table, is_new = target.open(), False
+    written = table.write(rows).rows if is_new and rows is not None else 0
     columns = [f"{field.name} {field.type}" for field in table.table_schema.fields]
     result = {
         "path": table.path,
-        "created": made,
+        "created": is_new,
         "rows": written,
         "columns": columns,
         "primary_keys": list(table.primary_keys),
@@ -71,4 +71,4 @@ def make_table(
         "options": table.options,
     }
     shown = f"{table!r}, {count_text(written, 'row')}" if rows is not None else repr(table)
-    target.report(result, shown if made else f"{table.path} exists already: {table!r}")
+    target.report(result, shown if is_new else f"{table.path} exists already: {table!r}")

@@ -34,15 +34,15 @@ def show_history(
     output: Output = None,
 ) -> None:
     """Show commits, snapshots, tags, branches, schemas, partitions or consumers."""
-    chosen = format_of(form, output, as_json=False)
+    file_format = format_of(form, output, as_json=False)
     if view not in _VIEWS:
         raise InvalidArgument(f"unknown view '{view}'; use one of {', '.join(_VIEWS)}")
     rows = getattr(target.open(), view)()
     if target.as_json:
         print_json(rows.to_pylist(maps_as_pydicts="lossy"))
         return
-    if chosen != "table":
-        rows_to_file(rows, chosen, output)
+    if file_format != "table":
+        rows_to_file(rows, file_format, output)
         return
     print_grid(None, rows.column_names, [tuple(row.values()) for row in rows.to_pylist(maps_as_pydicts="lossy")])
 
@@ -156,20 +156,20 @@ def run_restore(
     if sum(wish is not None for wish in (snapshot, tag, timestamp)) != 1:
         raise InvalidArgument("restore needs exactly one of --snapshot, --tag and --timestamp")
     table = target.open()
-    wanted = table.scan(snapshot=snapshot, tag=tag, timestamp=timestamp)
-    rows, now = wanted.count(), table.count()
+    earlier_state = table.scan(snapshot=snapshot, tag=tag, timestamp=timestamp)
+    rows, now = earlier_state.count(), table.count()
     if not target.confirm(
-        f"restore snapshot {wanted.snapshot_id} of {table.path}: {count_text(rows, 'row')} replace {count_text(now, 'row')}"
+        f"restore snapshot {earlier_state.snapshot_id} of {table.path}: {count_text(rows, 'row')} replace {count_text(now, 'row')}"
     ):
-        result = {"dry_run": target.dry_run, "would_restore": wanted.snapshot_id, "rows": rows, "rows_now": now}
+        result = {"dry_run": target.dry_run, "would_restore": earlier_state.snapshot_id, "rows": rows, "rows_now": now}
         target.report(
             result,
-            f"snapshot {wanted.snapshot_id} with {count_text(rows, 'row')} would be restored; the table now has {count_text(now, 'row')}",
+            f"snapshot {earlier_state.snapshot_id} with {count_text(rows, 'row')} would be restored; the table now has {count_text(now, 'row')}",
         )
         return
-    done = table.restore(snapshot, tag=tag, timestamp=timestamp)
-    same = done.snapshot_id is None
-    target.report(done, "nothing to do: the states are the same" if same else f"restored by snapshot {done.snapshot_id}")
+    restored = table.restore(snapshot, tag=tag, timestamp=timestamp)
+    same = restored.snapshot_id is None
+    target.report(restored, "nothing to do: the states are the same" if same else f"restored by snapshot {restored.snapshot_id}")
 
 
 @destructive

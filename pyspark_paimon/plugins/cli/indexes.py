@@ -65,13 +65,13 @@ def advise_indexes(
 
     Indexes are built in memory for a sample of files. The best index of each filter comes first.
     """
-    found = target.open().index_advice(filters, most_bytes=most_bytes).to_pylist()
+    advice = target.open().index_advice(filters, most_bytes=most_bytes).to_pylist()
     if target.as_json:
-        print_json({"advice": found})
+        print_json({"advice": advice})
         return
     header = ("filter", "column", "index", "rows skipped", "pages skipped", "files skipped", "size", "bytes/row", "note")
-    print_grid("index advice", header, [_advice(row) for row in found])
-    for row in found[:1]:
+    print_grid("index advice", header, [_advice(row) for row in advice])
+    for row in advice[:1]:
         print_line(f"measured on {row['sampled_files']:,} files with {row['sampled_rows']:,} rows")
 
 
@@ -102,8 +102,8 @@ def rewrite_index(
 
     The files get the indexes that the table's options require.
     """
-    chosen = [options_of(text.split("/"), "--partition") for text in partition] if partition else None
-    result = target.open().rewrite_file_index(chosen)
+    partitions = [options_of(text.split("/"), "--partition") for text in partition] if partition else None
+    result = target.open().rewrite_file_index(partitions)
     target.report(result)
 
 

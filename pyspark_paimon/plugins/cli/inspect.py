@@ -44,7 +44,7 @@ def inspect(target: TableOption) -> None:
     if snapshots is None:
         snapshots = _readable_snapshots(target, table, errors)
     state, files = _newest_files(table, snapshots, errors)
-    known = {
+    facts = {
         "path": table.path,
         "schema_id": schema.id,
         "columns": [field.to_json() for field in schema.fields],
@@ -59,9 +59,9 @@ def inspect(target: TableOption) -> None:
         "unreadable": errors,
     }
     if target.as_json:
-        print_json(known)
+        print_json(facts)
     else:
-        _show(known, [(f.name, str(f.type), f.description or "") for f in schema.fields])
+        _show(facts, [(f.name, str(f.type), f.description or "") for f in schema.fields])
     if errors:
         raise typer.Exit(1)
 
@@ -77,39 +77,39 @@ def _try(what: str, look: Callable[[], pa.Table], errors: dict[str, str]) -> pa.
 def _readable_snapshots(target: TableOption, table: Table, errors: dict[str, str]) -> pa.Table:
     """Return the snapshots that can be read."""
     root, branch = paths.split_branch(table.path)
-    file_io, place = resolve.file_io_for(root, storage_options=target.storage or None)
-    manager = snapshot_managers.SnapshotManager(file_io, paths.TablePaths(place, branch=branch))
-    found = []
+    file_io, table_root = resolve.file_io_for(root, storage_options=target.storage or None)
+    manager = snapshot_managers.SnapshotManager(file_io, paths.TablePaths(table_root, branch=branch))
+    readable = []
     try:
         ids = manager.ids()
     except PaimonError:
         return table_views.SNAPSHOTS.empty_table()
     for snapshot_id in ids:
         try:
-            found.append(manager.get(snapshot_id))
+            readable.append(manager.get(snapshot_id))
         except PaimonError as error:
             errors.pop("snapshots", None)
             errors[f"snapshot {snapshot_id}"] = f"{type(error).__name__}: {error}"
-    return table_views.snapshots_table(found)
+    return table_views.snapshots_table(readable)
 
 
 def _newest_files(table: Table, snapshots: pa.Table, errors: dict[str, str]) -> tuple[int | None, pa.Table | None]:
     """Return the newest snapshot with readable files, and its files."""
     for snapshot_id in snapshots["snapshot_id"].to_pylist()[: -_STATES - 1 : -1]:
-        files = _try(f"files of snapshot {snapshot_id}", lambda at=snapshot_id: table.files(at), errors)  # type: ignore[misc]
+        files = _try(f"files of snapshot {snapshot_id}", lambda snapshot=snapshot_id: table.files(snapshot), errors)  # type: ignore[misc]
         if files is not None:
             return snapshot_id, files
     return None, None
 
 
-def _show(known: dict[str, Any], columns: Sequence[tuple[str, str, str]]) -> None:
-    print_line(f"{known['path']}  schema {known['schema_id']}{', ' + known['comment'] if known['comment'] else ''}")
+def _show(facts: dict[str, Any], columns: Sequence[tuple[str, str, str]]) -> None:
+    print_line(f"{facts['path']}  schema {facts['schema_id']}{', ' + facts['comment'] if facts['comment'] else ''}")
     print_grid(
-        "columns", ("name", "type", "role", "comment"), [(name, kind, _role(known, name), comment) for name, kind, comment in columns]
+        "columns", ("name", "type", "role", "comment"), [(name, kind, _role(facts, name), comment) for name, kind, comment in columns]
     )
-    effects = [(row["option"], row["value"], row["effect"], row["note"]) for row in known["option_effects"]]
+    effects = [(row["option"], row["value"], row["effect"], row["note"]) for row in facts["option_effects"]]
     print_grid("options", ("key", "value", "effect", "note"), effects)
-    snapshots = known["snapshots"]
+    snapshots = facts["snapshots"]
     shown = [
         (
             row["snapshot_id"],
@@ -125,19 +125,19 @@ def _show(known: dict[str, Any], columns: Sequence[tuple[str, str, str]]) -> Non
         ("id", "operation", "time (UTC)", "records", "change", "user"),
         shown,
     )
-    if known["levels"] is not None:
-        levels = [(row["level"], row["files"], f"{row['rows']:,}", size_text(row["bytes"])) for row in known["levels"]]
+    if facts["levels"] is not None:
+        levels = [(row["level"], row["files"], f"{row['rows']:,}", size_text(row["bytes"])) for row in facts["levels"]]
         newest = snapshots[-1]["snapshot_id"] if snapshots else None
-        older = known["unreadable"] or known["levels_of_snapshot"] != newest
-        state = f" of snapshot {known['levels_of_snapshot']}" if older else ""
+        older = facts["unreadable"] or facts["levels_of_snapshot"] != newest
+        state = f" of snapshot {facts['levels_of_snapshot']}" if older else ""
         print_grid(f"LSM levels{state}", ("level", "files", "rows", "size"), levels)
-    if known["unreadable"]:
-        print_grid("cannot be read", ("what", "why"), list(known["unreadable"].items()))
+    if facts["unreadable"]:
+        print_grid("cannot be read", ("what", "why"), list(facts["unreadable"].items()))
         print_line("run fsck for details and advice")
 
 
-def _role(known: dict[str, Any], name: str) -> str:
-    return ", ".join(what for what, names in (("key", known["primary_keys"]), ("partition", known["partition_keys"])) if name in names)
+def _role(facts: dict[str, Any], name: str) -> str:
+    return ", ".join(what for what, names in (("key", facts["primary_keys"]), ("partition", facts["partition_keys"])) if name in names)
 
 
 def _levels(files: pa.Table) -> list[dict[str, Any]]:

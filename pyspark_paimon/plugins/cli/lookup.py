@@ -37,20 +37,20 @@ def find_rows(
     output: Output = None,
 ) -> None:
     """Show the rows with the given primary keys."""
-    chosen = format_of(form, output, as_json=False)
+    file_format = format_of(form, output, as_json=False)
     table = target.open()
-    wanted = _keys(table, keys)
-    rows = table.lookup(wanted, column_names(columns), snapshot=snapshot, tag=tag, timestamp=timestamp)
-    found = rows.to_pylist(maps_as_pydicts="lossy")
+    key_rows = _keys(table, keys)
+    rows = table.lookup(key_rows, column_names(columns), snapshot=snapshot, tag=tag, timestamp=timestamp)
+    row_dicts = rows.to_pylist(maps_as_pydicts="lossy")
     if target.as_json:
-        print_json(found)
+        print_json(row_dicts)
         return
-    if chosen != "table":
-        rows_to_file(rows, chosen, output)
+    if file_format != "table":
+        rows_to_file(rows, file_format, output)
         return
-    print_grid(None, rows.column_names, [tuple(row.values()) for row in found])
-    missing = f", {count_text(wanted.num_rows - len(found), 'key')} not found" if len(found) < wanted.num_rows else ""
-    print_line(f"{count_text(len(found), 'row')}{missing}")
+    print_grid(None, rows.column_names, [tuple(row.values()) for row in row_dicts])
+    missing = f", {count_text(key_rows.num_rows - len(row_dicts), 'key')} not found" if len(row_dicts) < key_rows.num_rows else ""
+    print_line(f"{count_text(len(row_dicts), 'row')}{missing}")
 
 
 def _keys(table: Table, texts: list[str]) -> pa.Table:
@@ -63,5 +63,5 @@ def _keys(table: Table, texts: list[str]) -> pa.Table:
             raise InvalidArgument(
                 f"key '{text}' has {count_text(len(row), 'value')}; the primary key is ({', '.join(names)}), write \"a,b\""
             )
-    given = pa.table([pa.array([row[at] for row in rows], pa.string()) for at in range(len(names))], names=names)
-    return cast_rows.CastRows(schema, rounds=False, errors="raise").reader(given.to_reader()).read_all()
+    key_texts = pa.table([pa.array([row[position] for row in rows], pa.string()) for position in range(len(names))], names=names)
+    return cast_rows.CastRows(schema, rounds=False, errors="raise").reader(key_texts.to_reader()).read_all()

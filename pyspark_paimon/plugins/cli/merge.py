@@ -59,20 +59,20 @@ def merge_files(
         raise InvalidArgument(f"the files have no column '{keys[0]}', which is part of the primary key; add it")
     asks = when_matched == "delete" and not target.dry_run
     if target.dry_run or (asks and not target.confirm(f"delete the rows of {table.path} whose keys the files have")):
-        matched, others = _count_matches(table, rows)
-        counts = f"{matched:,} keys match ({when_matched}), {others:,} do not ({when_not_matched})"
-        target.report({"dry_run": target.dry_run, "matched": matched, "not_matched": others}, f"nothing merged: {counts}")
+        matched, unmatched = _count_matches(table, rows)
+        counts = f"{matched:,} keys match ({when_matched}), {unmatched:,} do not ({when_not_matched})"
+        target.report({"dry_run": target.dry_run, "matched": matched, "not_matched": unmatched}, f"nothing merged: {counts}")
         return
     if (when_matched, when_not_matched) == ("update", "insert"):
-        done = table.write(rows, commit_id=commit_id, properties=noted, missing=missing)  # type: ignore[arg-type]  # checked there
-        summary = f"{count_text(done.rows, 'row')} updated or inserted by their keys"
+        result = table.write(rows, commit_id=commit_id, properties=noted, missing=missing)  # type: ignore[arg-type]  # checked there
+        summary = f"{count_text(result.rows, 'row')} updated or inserted by their keys"
     else:
         merge = table.merge(rows.read_all(), on=list(table.primary_keys), commit_id=commit_id, properties=noted)
-        done = merged = _clauses(merge, when_matched, when_not_matched).execute()
+        result = merged = _clauses(merge, when_matched, when_not_matched).execute()
         summary = f"{count_text(merged.updated, 'row')} updated, {merged.deleted:,} deleted, {merged.inserted:,} inserted"
     target.report(
-        done.model_dump(mode="json"),
-        f"nothing to commit: {summary}" if done.snapshot_id is None else f"{summary}, snapshot {done.snapshot_id}",
+        result.model_dump(mode="json"),
+        f"nothing to commit: {summary}" if result.snapshot_id is None else f"{summary}, snapshot {result.snapshot_id}",
     )
     print_rejected(rejected)
 
@@ -89,8 +89,8 @@ def _count_matches(table: Table, rows: pa.RecordBatchReader) -> tuple[int, int]:
     """Count the keys that the table has and lacks."""
     names = list(table.primary_keys)
     keys = rows.read_all().select(names).group_by(names).aggregate([])
-    found = len(table.lookup(keys, columns=names))
-    return found, len(keys) - found
+    matches = len(table.lookup(keys, columns=names))
+    return matches, len(keys) - matches
 
 
 def _check(table: Table, on: str | None, when_matched: str, when_not_matched: str) -> None:
@@ -98,11 +98,11 @@ def _check(table: Table, on: str | None, when_matched: str, when_not_matched: st
         raise InvalidArgument(f"{table.path} has no primary key, which merge needs: use delete and write")
     if on is not None and set(column_names(on) or ()) != set(table.primary_keys):
         raise InvalidArgument(f"merge matches by the primary key: give --on {','.join(table.primary_keys)}, not {on}")
-    for option, given, allowed in (
+    for option, word, allowed in (
         ("--when-matched", when_matched, _MATCHED),
         ("--when-not-matched", when_not_matched, _NOT_MATCHED),
     ):
-        if given not in allowed:
-            raise InvalidArgument(f"{option} takes {', '.join(allowed)}, not '{given}'")
+        if word not in allowed:
+            raise InvalidArgument(f"{option} takes {', '.join(allowed)}, not '{word}'")
     if (when_matched, when_not_matched) == ("ignore", "ignore"):
         raise InvalidArgument("--when-matched and --when-not-matched are both 'ignore', so there is nothing to do; change one of them")

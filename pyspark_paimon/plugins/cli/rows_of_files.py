@@ -57,26 +57,26 @@ def rows_of_files(
     rejected: list[pa.Table] = []
 
     def open_file(file: str) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
-        chosen = _format(file, form)
-        found, batches = _open_file(file, chosen, schema.arrow)
-        if chosen == "parquet":
-            return found, batches
-        cast = CastRows(schema, False, errors, rejected).reader(pa.RecordBatchReader.from_batches(found, batches))
+        file_format = _format(file, form)
+        file_schema, batches = _open_file(file, file_format, schema.arrow)
+        if file_format == "parquet":
+            return file_schema, batches
+        cast = CastRows(schema, False, errors, rejected).reader(pa.RecordBatchReader.from_batches(file_schema, batches))
         return cast.schema, _name_file(file, cast)
 
-    found, first = open_file(files[0])
+    file_schema, first = open_file(files[0])
 
     def batches() -> Iterator[pa.RecordBatch]:
         yield from first
         for file in files[1:]:
             other, more = open_file(file)
-            if other.names != found.names or not other.equals(found):
+            if other.names != file_schema.names or not other.equals(file_schema):
                 raise SchemaMismatch(
-                    f"{file} has the columns ({_columns_text(other)}), {files[0]} ({_columns_text(found)}); write them one by one"
+                    f"{file} has the columns ({_columns_text(other)}), {files[0]} ({_columns_text(file_schema)}); write them one by one"
                 )
             yield from more
 
-    return pa.RecordBatchReader.from_batches(found, batches()), rejected
+    return pa.RecordBatchReader.from_batches(file_schema, batches()), rejected
 
 
 def typed_rows(file: str, form: str | None) -> pa.RecordBatchReader:
@@ -84,8 +84,8 @@ def typed_rows(file: str, form: str | None) -> pa.RecordBatchReader:
 
     Raises ``InvalidArgument`` for a file that cannot be read.
     """
-    found, batches = _open_file(file, _format(file, form), pa.schema([]))
-    return pa.RecordBatchReader.from_batches(found, batches)
+    file_schema, batches = _open_file(file, _format(file, form), pa.schema([]))
+    return pa.RecordBatchReader.from_batches(file_schema, batches)
 
 
 def _name_file(file: str, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -97,8 +97,8 @@ def _name_file(file: str, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Reco
 
 
 def _format(file: str, form: str | None) -> str:
-    chosen = form or _ENDINGS.get(Path(file).suffix.lower())
-    if chosen not in _READERS:
+    file_format = form or _ENDINGS.get(Path(file).suffix.lower())
+    if file_format not in _READERS:
         problem = (
             f"unknown format '{form}'"
             if form
@@ -107,20 +107,20 @@ def _format(file: str, form: str | None) -> str:
             else "standard input has no file extension"
         )
         raise InvalidArgument(f"{problem}: give --format {' | '.join(_READERS)}")
-    if file == STANDARD_INPUT and chosen == "parquet":
+    if file == STANDARD_INPUT and file_format == "parquet":
         raise InvalidArgument("Parquet cannot be read from standard input: give a file, or use csv or jsonl")
-    return chosen
+    return file_format
 
 
 def _open_file(file: str, form: str, schema: pa.Schema) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
     try:
         source: Any = sys.stdin.buffer if file == STANDARD_INPUT else pa.OSFile(str(Path(file).expanduser()), "rb")
-        found, batches = _READERS[form](source, schema)
+        file_schema, batches = _READERS[form](source, schema)
     except PaimonError:
         raise
     except (OSError, ValueError, pa.ArrowException) as error:
         raise _unreadable(file, form, error) from error
-    return found, _name_errors(file, form, batches)
+    return file_schema, _name_errors(file, form, batches)
 
 
 def _name_errors(file: str, form: str, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -174,17 +174,17 @@ def _jsonl(source: BinaryIO, schema: pa.Schema) -> tuple[pa.Schema, Iterator[pa.
     )
     parsed, batches = (_json_objects if any(_needs_objects(field.type) for field in schema) else _json_by_arrow)(source, read_as)
     binary = {name for name in texts if _is_bytes(schema.field(name).type)}
-    found = pa.schema([pa.field(field.name, schema.field(field.name).type) if field.name in binary else field for field in parsed])
+    typed_schema = pa.schema([pa.field(field.name, schema.field(field.name).type) if field.name in binary else field for field in parsed])
 
     def typed() -> Iterator[pa.RecordBatch]:
         for batch in batches:
             columns = [
-                _from_digits(name, batch.column(name), found.field(name).type) if name in binary else batch.column(name)
-                for name in found.names
+                _from_digits(name, batch.column(name), typed_schema.field(name).type) if name in binary else batch.column(name)
+                for name in typed_schema.names
             ]
-            yield pa.RecordBatch.from_arrays(columns, schema=found)
+            yield pa.RecordBatch.from_arrays(columns, schema=typed_schema)
 
-    return found, typed()
+    return typed_schema, typed()
 
 
 def _json_by_arrow(source: BinaryIO, read_as: pa.Schema) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
@@ -198,11 +198,11 @@ def _json_by_arrow(source: BinaryIO, read_as: pa.Schema) -> tuple[pa.Schema, Ite
     return reader.schema, iter(reader)
 
 
-def _from_digits(name: str, column: pa.Array, wanted: pa.DataType) -> pa.Array:
+def _from_digits(name: str, column: pa.Array, arrow_type: pa.DataType) -> pa.Array:
     try:
-        return pa.array([None if digits is None else bytes.fromhex(digits) for digits in column.to_pylist()], wanted)
+        return pa.array([None if digits is None else bytes.fromhex(digits) for digits in column.to_pylist()], arrow_type)
     except (pa.ArrowException, ValueError) as error:
-        raise SchemaMismatch(f"column '{name}' cannot be converted to {wanted}: {error}") from error
+        raise SchemaMismatch(f"column '{name}' cannot be converted to {arrow_type}: {error}") from error
 
 
 def _without_times(leaf: pa.DataType) -> pa.DataType:
@@ -211,8 +211,8 @@ def _without_times(leaf: pa.DataType) -> pa.DataType:
 
 def _needs_objects(kind: pa.DataType) -> bool:
     """Return whether a nested type has maps or bytes."""
-    inside = [kind.field(at).type for at in range(kind.num_fields)]
-    return bool(pa.types.is_map(kind)) or any(_is_bytes(part) or _needs_objects(part) for part in inside)
+    child_types = [kind.field(index).type for index in range(kind.num_fields)]
+    return bool(pa.types.is_map(kind)) or any(_is_bytes(part) or _needs_objects(part) for part in child_types)
 
 
 def _with_bytes(value: Any, kind: pa.DataType) -> Any:
@@ -258,26 +258,26 @@ def _json_objects(source: BinaryIO, schema: pa.Schema) -> tuple[pa.Schema, Itera
     parts = blocks()
     first = next(parts, schema.empty_table())
     extra = [first.schema.field(name) for name in first.schema.names if name not in schema.names]
-    whole = pa.schema([*schema, *extra])
+    all_columns = pa.schema([*schema, *extra])
 
     def batches() -> Iterator[pa.RecordBatch]:
         for part in chain([first], parts):
-            if unknown := [name for name in part.schema.names if name not in whole.names]:
+            if unknown := [name for name in part.schema.names if name not in all_columns.names]:
                 raise SchemaMismatch(
                     f"a line has the column '{unknown[0]}', which is not in the table; the table has {', '.join(schema.names)}"
                 )
-            columns = [_column(part, field) for field in whole]
-            yield from pa.Table.from_arrays(columns, schema=whole).to_batches()
+            columns = [_column(part, field) for field in all_columns]
+            yield from pa.Table.from_arrays(columns, schema=all_columns).to_batches()
 
-    return whole, batches()
+    return all_columns, batches()
 
 
 def _line_blocks(source: BinaryIO) -> Iterator[list[bytes]]:
     rest = b""
     while block := source.read(thresholds.import_block_bytes):
-        whole, newline, rest = (rest + block).rpartition(b"\n")
+        complete_lines, newline, rest = (rest + block).rpartition(b"\n")
         if newline:
-            yield whole.split(b"\n")
+            yield complete_lines.split(b"\n")
     if rest:
         yield [rest]
 

@@ -47,16 +47,16 @@ def scan_rows(
     output: Output = None,
 ) -> None:
     """Show merged and filtered rows, or write a file."""
-    chosen = format_of(form, output, as_json=target.as_json)
-    shown = _SHOWN if limit is None and chosen == "table" and not count else limit
-    wanted = target.open().scan(
+    file_format = format_of(form, output, as_json=target.as_json)
+    shown = _SHOWN if limit is None and file_format == "table" and not count else limit
+    scan = target.open().scan(
         filter_, columns=column_names(columns), limit=shown, order_by=order_by, snapshot=snapshot, tag=tag, timestamp=timestamp
     )
     if count:
-        rows = wanted.count()
-        target.report({"rows": rows, "snapshot_id": wanted.snapshot_id}, str(rows))
+        rows = scan.count()
+        target.report({"rows": rows, "snapshot_id": scan.snapshot_id}, str(rows))
     else:
-        _show(wanted, chosen, output, shown)
+        _show(scan, file_format, output, shown)
 
 
 @on_table
@@ -72,10 +72,10 @@ def show_changes(
     output: Output = None,
 ) -> None:
     """Show the changes of rows between two snapshots."""
-    chosen = format_of(form, output, as_json=target.as_json)
-    shown = _SHOWN if limit is None and chosen == "table" else limit
-    wanted = target.open().changelog(_point(start), None if end is None else _point(end), filter_, column_names(columns))
-    _show(wanted if shown is None else wanted.limited(shown), chosen, output, shown)
+    file_format = format_of(form, output, as_json=target.as_json)
+    shown = _SHOWN if limit is None and file_format == "table" else limit
+    scan = target.open().changelog(_point(start), None if end is None else _point(end), filter_, column_names(columns))
+    _show(scan if shown is None else scan.limited(shown), file_format, output, shown)
 
 
 def _point(text: str) -> int | str:
@@ -93,8 +93,8 @@ def explain_scan(
     timestamp: AtTime = None,
 ) -> None:
     """Run a filter and show what each pruning stage kept."""
-    wanted = target.open().scan(filter_, columns=column_names(columns), snapshot=snapshot, tag=tag, timestamp=timestamp)
-    explanation = wanted.explain()
+    scan = target.open().scan(filter_, columns=column_names(columns), snapshot=snapshot, tag=tag, timestamp=timestamp)
+    explanation = scan.explain()
     target.report(explanation.to_dict(), str(explanation))
 
 
@@ -117,24 +117,24 @@ def format_of(form: str | None, output: Path | None, *, as_json: bool) -> str:
     if as_json and form not in {None, "jsonl"}:
         raise InvalidArgument("--json means --format jsonl: remove one of them")
     ending = None if output is None else output.suffix.removeprefix(".")
-    chosen = "jsonl" if as_json else form or ending or "table"
-    if chosen not in {"table", *FORMATS} or (output is not None and chosen == "table"):
+    file_format = "jsonl" if as_json else form or ending or "table"
+    if file_format not in {"table", *FORMATS} or (output is not None and file_format == "table"):
         problem = (
             f"the extension of {output} is not a known format"
             if form is None and output is not None
-            else f"'{chosen}' is not a file format"
+            else f"'{file_format}' is not a file format"
         )
         raise InvalidArgument(f"{problem}; --format takes {', '.join(('table', *FORMATS))}; 'table' cannot be used with --output")
-    return chosen
+    return file_format
 
 
-def _show(wanted: Scan, form: str, output: Path | None, limit: int | None) -> None:
-    snapshot = f"of snapshot {wanted.snapshot_id}"
+def _show(scan: Scan, form: str, output: Path | None, limit: int | None) -> None:
+    snapshot = f"of snapshot {scan.snapshot_id}"
     if form != "table":
-        written = rows_to_file(wanted, form, output)
+        written = rows_to_file(scan, form, output)
         if output is not None:
             print_line(f"{count_text(written, 'row')} {snapshot} in {output}")
         return
-    rows = wanted.to_arrow()
+    rows = scan.to_arrow()
     print_grid(None, rows.column_names, [tuple(row.values()) for row in rows.to_pylist(maps_as_pydicts="lossy")])
     print_line(f"{count_text(rows.num_rows, 'row')} {snapshot}{' (limit reached)' if rows.num_rows == limit else ''}")

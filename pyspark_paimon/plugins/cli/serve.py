@@ -50,14 +50,14 @@ def serve(
     pairs = [pair.partition("=") for pair in conf or []]
     if not all(key and equals for key, equals, _ in pairs):
         raise InvalidArgument("--conf takes key=value")
-    given = {key: value for key, _, value in pairs}
-    settings = ServerSettings(port, host, token, roots, master, memory, given)
+    conf_values = {key: value for key, _, value in pairs}
+    settings = ServerSettings(port, host, token, roots, master, memory, conf_values)
     signal.signal(signal.SIGTERM, _interrupt)
     try:
         with ConnectServer(settings, _report) as server:
-            found = server.check() or "not checked"
+            server_state = server.check() or "not checked"
             clients = "clients with the token" if token else "all users of this machine"
-            _report(f"ready at {server.address} ({found}) for {clients}; tables in {roots or 'any directory'}")
+            _report(f"ready at {server.address} ({server_state}) for {clients}; tables in {roots or 'any directory'}")
             code = server.wait()
             _report(f"the server stopped unexpectedly with code {code}")
             raise typer.Exit(1)

@@ -12,14 +12,14 @@ def list_tables(target: TableOption) -> None:
     """Show the tables of a warehouse or of a database."""
     if not target.name and not target.catalog:
         raise InvalidArgument("give the directory of a warehouse, or a catalog by --warehouse or --catalog")
-    place = target if target.catalog else target.in_warehouse(target.name)
-    catalog = place.catalog_of()
+    warehouse = target if target.catalog else target.in_warehouse(target.name)
+    catalog = warehouse.catalog_of()
     databases = [target.name] if target.catalog and target.name else catalog.list_databases()
-    found = [(database, table) for database in databases for table in catalog.list_tables(database)]
+    table_names = [(database, table) for database in databases for table in catalog.list_tables(database)]
     if target.as_json:
-        print_json([{"database": database, "table": table} for database, table in found])
+        print_json([{"database": database, "table": table} for database, table in table_names])
     else:
-        print_grid(None, ("database", "table"), found)
+        print_grid(None, ("database", "table"), table_names)
 
 
 @destructive
@@ -28,8 +28,8 @@ def drop_table(target: TableOption) -> None:
 
     TABLE is database.table of a catalog, or a path that ends with DATABASE.db/TABLE.
     """
-    place, name = target.in_catalog()
-    catalog = place.catalog_of()
+    location, name = target.in_catalog()
+    catalog = location.catalog_of()
     catalog.table(name)  # raises if it is no table
     if target.confirm(f"delete table {name} and all its files"):
         catalog.drop_table(name)

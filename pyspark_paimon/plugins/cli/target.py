@@ -191,7 +191,7 @@ def on_catalog(command: CommandFunction) -> CommandFunction:
 
     The first parameter of the command is a ``TableOption``, whose name is the place.
     """
-    return _with_options(command, _SHARED, place=True)
+    return _with_options(command, _SHARED, takes_warehouse=True)
 
 
 def destructive(command: CommandFunction) -> CommandFunction:
@@ -202,13 +202,13 @@ def destructive(command: CommandFunction) -> CommandFunction:
     return _with_options(command, {**_DESTRUCTIVE, **_SHARED})
 
 
-def _with_options(command: CommandFunction, shared: Mapping[str, tuple[Any, Any]], *, place: bool = False) -> CommandFunction:
+def _with_options(command: CommandFunction, shared: Mapping[str, tuple[Any, Any]], *, takes_warehouse: bool = False) -> CommandFunction:
     signature = inspect.signature(command, eval_str=True)
-    own = list(signature.parameters.values())[1:]
+    command_parameters = list(signature.parameters.values())[1:]
 
     @wraps(command)
-    def run(table: str, **given: Any) -> None:
-        common = {name: given.pop(name) for name in shared}
+    def run(table: str, **arguments: Any) -> None:
+        common = {name: arguments.pop(name) for name in shared}
         target = TableOption(
             table,
             common["branch"],
@@ -218,10 +218,10 @@ def _with_options(command: CommandFunction, shared: Mapping[str, tuple[Any, Any]
             common.get("dry_run", False),
             common.get("yes", False),
         )
-        command(target, **given)
+        command(target, **arguments)
 
-    first = {"annotation": _PLACE, "default": ""} if place else {"annotation": _TABLE}
-    parameters = [inspect.Parameter("table", inspect.Parameter.POSITIONAL_OR_KEYWORD, **first), *own]
+    first = {"annotation": _PLACE, "default": ""} if takes_warehouse else {"annotation": _TABLE}
+    parameters = [inspect.Parameter("table", inspect.Parameter.POSITIONAL_OR_KEYWORD, **first), *command_parameters]
     for name, (annotation, default) in shared.items():
         parameters.append(inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation))
     run.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
@@ -229,7 +229,7 @@ def _with_options(command: CommandFunction, shared: Mapping[str, tuple[Any, Any]
     return run
 
 
-def options_of(given: Sequence[str] | None, option: str, *, secret: bool = False, empty: bool = False) -> dict[str, str]:
+def options_of(texts: Sequence[str] | None, option: str, *, secret: bool = False, empty: bool = False) -> dict[str, str]:
     """Parse ``KEY=VALUE`` texts.
 
     secret: Do not show the text in errors.
@@ -239,17 +239,17 @@ def options_of(given: Sequence[str] | None, option: str, *, secret: bool = False
     >>> options_of(["bucket=4"], "--option")
     {'bucket': '4'}
     """
-    found: dict[str, str] = {}
-    for at, text in enumerate(given or (), 1):
+    value_by_key: dict[str, str] = {}
+    for number, text in enumerate(texts or (), 1):
         key, equals, value = text.partition("=")
         if not (key and equals and (value or empty)):
-            shown = f"number {at}" if secret else f"'{text}'"
+            shown = f"number {number}" if secret else f"'{text}'"
             raise InvalidArgument(f"{option} takes KEY=VALUE; {shown} has another form")
-        found[key] = value
-    return found
+        value_by_key[key] = value
+    return value_by_key
 
 
-def _catalog_options(address: str | None, warehouse: str | None, given: Sequence[str] | None) -> dict[str, str]:
+def _catalog_options(address: str | None, warehouse: str | None, texts: Sequence[str] | None) -> dict[str, str]:
     rest = {} if address is None else {"metastore": "rest", "uri": address}
-    place = {} if warehouse is None else {"warehouse": warehouse}
-    return {**rest, **place, **options_of(given, "--catalog-option", secret=True)}
+    warehouse_option = {} if warehouse is None else {"warehouse": warehouse}
+    return {**rest, **warehouse_option, **options_of(texts, "--catalog-option", secret=True)}

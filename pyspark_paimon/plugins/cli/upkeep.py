@@ -38,12 +38,12 @@ def analyze_columns(target: TableOption, *, columns: Columns = None) -> None:
     """
     opened = target.open()
     result = opened.analyze(column_names(columns))
-    found = opened.statistics()
+    statistics = opened.statistics()
     if target.as_json:
-        print_json({**result.model_dump(mode="json"), "statistics": found.to_pylist()})
+        print_json({**result.model_dump(mode="json"), "statistics": statistics.to_pylist()})
         return
     shown = ("column", "distinct_count", "min", "max", "null_count", "avg_len", "max_len")
-    rows = [tuple(row[name] for name in shown) for row in found.to_pylist()]
+    rows = [tuple(row[name] for name in shown) for row in statistics.to_pylist()]
     print_grid(f"{count_text(result.rows, 'row')}, {size_text(result.bytes)}", shown, rows)
 
 
@@ -58,14 +58,14 @@ def expire_old_snapshots(
     opened = target.open()
     expire = partial(opened.expire_snapshots, retain_min=retain, retain_max=retain, older_than=older_than)
     would = expire(dry_run=True).snapshots
-    done = expire() if would and target.confirm(f"remove {count_text(would, 'snapshot')} of {opened.path}") else None
-    result = {"dry_run": target.dry_run, "would_expire": would, **({} if done is None else results.repr_fields(done))}
-    if done is None:
+    expired = expire() if would and target.confirm(f"remove {count_text(would, 'snapshot')} of {opened.path}") else None
+    result = {"dry_run": target.dry_run, "would_expire": would, **({} if expired is None else results.repr_fields(expired))}
+    if expired is None:
         target.report(result, f"{count_text(would, 'snapshot')} would be deleted" if target.dry_run else "nothing to do")
     else:
         target.report(
             result,
-            f"deleted {count_text(done.snapshots, 'snapshot')}, {count_text(done.data_files, 'data file')} and {count_text(done.manifests, 'manifest')}",
+            f"deleted {count_text(expired.snapshots, 'snapshot')}, {count_text(expired.data_files, 'data file')} and {count_text(expired.manifests, 'manifest')}",
         )
 
 
@@ -78,9 +78,9 @@ def show_orphans(
     Orphan files are those that no snapshot, tag or branch refers to, older than a day.
     """
     opened = target.open()
-    found = opened.list_orphan_files(older_than)
-    removed = bool(found) and remove and target.confirm(f"delete {count_text(len(found), 'file')} of {opened.path}")
-    shown = opened.remove_orphan_files(older_than) if removed else found
+    orphans = opened.list_orphan_files(older_than)
+    removed = bool(orphans) and remove and target.confirm(f"delete {count_text(len(orphans), 'file')} of {opened.path}")
+    shown = opened.remove_orphan_files(older_than) if removed else orphans
     if target.as_json:
         print_json({"removed": removed, "files": [file.model_dump(mode="json") for file in shown]})
         return
@@ -97,14 +97,14 @@ def maintain(target: TableOption, *, full: Full = False) -> None:
     """
     table = target.open()
     dry = target.dry_run or not target.confirm(f"compact {table.path} and delete what has expired by its options")
-    done = table.maintenance(full=full, dry_run=dry)
+    maintained = table.maintenance(full=full, dry_run=dry)
     if target.as_json:
-        print_json(results.repr_fields(done))
+        print_json(results.repr_fields(maintained))
     else:
         print_grid(
             "would be deleted" if dry else "maintenance",
             ("step", "seconds", "result"),
-            [(name, f"{done.seconds[name]:.2f}", text) for name, text in done.steps.items()],
+            [(name, f"{maintained.seconds[name]:.2f}", text) for name, text in maintained.steps.items()],
         )
-    if done.errors:
+    if maintained.errors:
         raise typer.Exit(1)

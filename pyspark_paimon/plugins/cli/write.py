@@ -70,7 +70,7 @@ def write_files(
         result = {"dry_run": target.dry_run, "rows": counted, "columns": names}
         target.report(result, f"nothing written: {count_text(counted, 'row')} can be read, with the columns {', '.join(names)}")
         return
-    done = table.write(
+    written = table.write(
         rows,
         mode,  # type: ignore[arg-type]  # checked above
         commit_id=commit_id,
@@ -78,7 +78,7 @@ def write_files(
         missing=missing,  # type: ignore[arg-type]  # checked there
         schema_mode="merge" if merge_schema else None,
     )
-    target.report(done.model_copy(update={"rejected": pa.concat_tables(rejected)}) if rejected else done)
+    target.report(written.model_copy(update={"rejected": pa.concat_tables(rejected)}) if rejected else written)
     print_rejected(rejected)
 
 
@@ -103,12 +103,12 @@ def run_delete(
     would_delete = table.delete(filter_, dry_run=True).rows
     noted = options_of(properties, "--property")
     confirmed = would_delete and target.confirm(f"delete {count_text(would_delete, 'row')} of {table.path}")
-    done = table.delete(filter_, properties=noted) if confirmed else None
-    result = {"dry_run": target.dry_run, "would_delete": would_delete, **({} if done is None else done.model_dump(mode="json"))}
-    if done is None:
+    deleted = table.delete(filter_, properties=noted) if confirmed else None
+    result = {"dry_run": target.dry_run, "would_delete": would_delete, **({} if deleted is None else deleted.model_dump(mode="json"))}
+    if deleted is None:
         target.report(result, f"{count_text(would_delete, 'row')} would be deleted" if target.dry_run else "no row was deleted")
     else:
-        target.report(result, f"{count_text(done.rows, 'row')} deleted, snapshot {done.snapshot_id}")
+        target.report(result, f"{count_text(deleted.rows, 'row')} deleted, snapshot {deleted.snapshot_id}")
 
 
 @destructive
@@ -124,11 +124,11 @@ def run_purge(
     """
     table = target.open()
     noted = options_of(properties, "--property")
-    found = table.purge(filter_, dry_run=True)
-    confirmed = target.confirm(f"delete {count_text(found.rows, 'row')} of {table.path} for ever, and expire all snapshots")
-    done = table.purge(filter_, properties=noted) if confirmed else found
-    target.report(done)
-    if confirmed and not done.gone:
+    preview = table.purge(filter_, dry_run=True)
+    confirmed = target.confirm(f"delete {count_text(preview.rows, 'row')} of {table.path} for ever, and expire all snapshots")
+    purged = table.purge(filter_, properties=noted) if confirmed else preview
+    target.report(purged)
+    if confirmed and not purged.gone:
         raise typer.Exit(1)
 
 
@@ -145,17 +145,17 @@ def run_update(
 ) -> None:
     """Set columns of the rows for which a filter is true."""
     table = target.open()
-    noted, given = options_of(properties, "--property"), options_of(values, "--value", empty=True)
-    constants = cast_values(given, table.table_schema)
+    noted, texts_by_column = options_of(properties, "--property"), options_of(values, "--value", empty=True)
+    constants = cast_values(texts_by_column, table.table_schema)
     expressions_by_column = options_of(expressions, "--set")
     would = table.update(filter_, expressions_by_column, values=constants, dry_run=True).rows
     confirmed = would and target.confirm(f"update {count_text(would, 'row')} of {table.path}")
-    done = table.update(filter_, expressions_by_column, values=constants, properties=noted) if confirmed else None
-    result = {"dry_run": target.dry_run, "would_update": would, **({} if done is None else done.model_dump(mode="json"))}
-    if done is None:
+    updated = table.update(filter_, expressions_by_column, values=constants, properties=noted) if confirmed else None
+    result = {"dry_run": target.dry_run, "would_update": would, **({} if updated is None else updated.model_dump(mode="json"))}
+    if updated is None:
         target.report(result, f"{count_text(would, 'row')} would be updated" if target.dry_run else "no row was updated")
     else:
-        target.report(result, f"{count_text(done.rows, 'row')} updated, snapshot {done.snapshot_id}")
+        target.report(result, f"{count_text(updated.rows, 'row')} updated, snapshot {updated.snapshot_id}")
 
 
 def cast_values(texts: Mapping[str, str], schema: TableSchema) -> dict[str, object]:

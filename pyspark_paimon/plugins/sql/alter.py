@@ -37,10 +37,10 @@ def alter_table(names: KnownTables, words: TokenCursor) -> Any:
     if table is None:
         return None
     if words.take("RENAME", "TO"):
-        catalog, known = names.require_catalog_name(name, "ALTER TABLE")
+        catalog, catalog_name = names.require_catalog_name(name, "ALTER TABLE")
         new = names.require_catalog_name(words.name(), "ALTER TABLE")[1]
         words.end()
-        catalog.rename_table(known, new)
+        catalog.rename_table(catalog_name, new)
         return frame_of_result(names.spark, None)
     tagged = alter_tag(names, table, words)
     if tagged is not None:
@@ -95,9 +95,9 @@ def _drop(words: TokenCursor, table: Table) -> Iterator[AlterCall]:
     columns = [words.name() for _ in words.items()] if words.peek() == "(" else [words.name()]
     while words.take(","):
         columns.append(words.name())
-    known = {name.lower() for name in table.table_schema.names}
+    column_names = {name.lower() for name in table.table_schema.names}
     for column in columns:
-        if quiet and len(column) == 1 and column[0].lower() not in known:
+        if quiet and len(column) == 1 and column[0].lower() not in column_names:
             continue
         yield methodcaller("drop_column", column)
 
@@ -202,16 +202,16 @@ def update(names: KnownTables, words: TokenCursor) -> Any:
     words.expect("SET")
     values = assignments(words, ("WHERE",), sides)
     condition = _condition(words)
-    found = Subqueries(names, table, condition, source, partial(replace_qualifiers, sides=sides))
-    expressions = {column: found.value_text(column, text) for column, text in values.items()}
-    known = {column: StatementText(text) for column, text in expressions.items() if text is not None}
-    chosen = found.literal_filter() if has_subquery(condition) else replace_qualifiers(condition, sides)
-    if chosen is not None and len(known) == len(values):
-        return frame_of_result(names.spark, table.update(chosen, set=known))
-    return frame_of_result(names.spark, _update_by_keys(found, values, known))
+    subqueries = Subqueries(names, table, condition, source, partial(replace_qualifiers, sides=sides))
+    expressions = {column: subqueries.value_text(column, text) for column, text in values.items()}
+    direct_values = {column: StatementText(text) for column, text in expressions.items() if text is not None}
+    filter_text = subqueries.literal_filter() if has_subquery(condition) else replace_qualifiers(condition, sides)
+    if filter_text is not None and len(direct_values) == len(values):
+        return frame_of_result(names.spark, table.update(filter_text, set=direct_values))
+    return frame_of_result(names.spark, _update_by_keys(subqueries, values, direct_values))
 
 
-def _update_by_keys(found: Subqueries, values: Mapping[str, str], known: Mapping[str, str]) -> MergeResult:
+def _update_by_keys(subqueries: Subqueries, values: Mapping[str, str], direct_values: Mapping[str, str]) -> MergeResult:
     """Update the rows that Spark finds.
 
     values: Text of each new value. known: those that need no subquery. Spark computes the others.
@@ -222,12 +222,16 @@ def _update_by_keys(found: Subqueries, values: Mapping[str, str], known: Mapping
             "its whole new value. Nothing was changed"
         )
     # In a merge, t and s are its sides: a struct column of these names needs its side before it.
-    structs: dict[NameParts, str] = {(name.lower(),): f"t.{name}" for name in found.table.table_schema.names if name.lower() in {"t", "s"}}
-    computed = {column: f"__paimon_value_{at}" for at, column in enumerate(values) if column not in known}
-    keys, on = found.matching_keys({name: values[column] for column, name in computed.items()})
-    given = {column: f"s.{computed[column]}" if column in computed else replace_qualifiers(known[column], structs) for column in values}
-    texts = {column: StatementText(text) for column, text in given.items()}
-    return found.table.merge(keys, on).when_matched_update(texts).execute()
+    structs: dict[NameParts, str] = {
+        (name.lower(),): f"t.{name}" for name in subqueries.table.table_schema.names if name.lower() in {"t", "s"}
+    }
+    computed = {column: f"__paimon_value_{position}" for position, column in enumerate(values) if column not in direct_values}
+    keys, on = subqueries.matching_keys({name: values[column] for column, name in computed.items()})
+    value_texts = {
+        column: f"s.{computed[column]}" if column in computed else replace_qualifiers(direct_values[column], structs) for column in values
+    }
+    texts = {column: StatementText(text) for column, text in value_texts.items()}
+    return subqueries.table.merge(keys, on).when_matched_update(texts).execute()
 
 
 def delete(names: KnownTables, words: TokenCursor) -> Any:
@@ -241,11 +245,11 @@ def delete(names: KnownTables, words: TokenCursor) -> Any:
     condition = _condition(words)
     if not has_subquery(condition):
         return frame_of_result(names.spark, table.delete(replace_qualifiers(condition, sides)))
-    found = Subqueries(names, table, condition, source, partial(replace_qualifiers, sides=sides))
-    chosen = found.literal_filter()
-    if chosen is None:
-        return frame_of_result(names.spark, table.merge(*found.matching_keys()).when_matched_delete().execute())
-    return frame_of_result(names.spark, table.delete(chosen))
+    subqueries = Subqueries(names, table, condition, source, partial(replace_qualifiers, sides=sides))
+    filter_text = subqueries.literal_filter()
+    if filter_text is None:
+        return frame_of_result(names.spark, table.merge(*subqueries.matching_keys()).when_matched_delete().execute())
+    return frame_of_result(names.spark, table.delete(filter_text))
 
 
 def truncate(names: KnownTables, words: TokenCursor) -> Any:
@@ -254,9 +258,9 @@ def truncate(names: KnownTables, words: TokenCursor) -> Any:
     if table is None:
         return None
     if words.take("PARTITION"):
-        wanted = partition_spec(words)
+        spec = partition_spec(words)
         words.end()
-        return frame_of_result(names.spark, table.drop_partitions([wanted]))
+        return frame_of_result(names.spark, table.drop_partitions([spec]))
     words.end()
     return frame_of_result(names.spark, table.delete("TRUE"))
 
@@ -268,18 +272,18 @@ def assignments(words: TokenCursor, stops: tuple[str, ...], target: Collection[N
     target: Qualifiers that may precede a column name.
     Raises ``InvalidArgument`` for a column that is set twice.
     """
-    found: dict[str, str] = {}
+    value_by_column: dict[str, str] = {}
     while True:
         name = words.name()
-        before = {tuple(part.lower() for part in name[:at]): name[at:] for at in range(1, len(name))}
+        before = {tuple(part.lower() for part in name[:length]): name[length:] for length in range(1, len(name))}
         name = next((column for called, column in before.items() if called in target), name)
         column = name[0] if len(name) == 1 else ".".join(map(quote_name, name))
-        if column.lower() in map(str.lower, found):
+        if column.lower() in map(str.lower, value_by_column):
             raise InvalidArgument(f"SET {column}: the column is set twice")
         words.expect("=")
-        found[column] = assigned_value(words, (*stops, ","))
+        value_by_column[column] = assigned_value(words, (*stops, ","))
         if not words.take(","):
-            return found
+            return value_by_column
 
 
 def assigned_value(words: TokenCursor, stops: Collection[str]) -> str:
@@ -294,7 +298,7 @@ def assigned_value(words: TokenCursor, stops: Collection[str]) -> str:
 def qualifiers(name: NameParts) -> list[NameParts]:
     """Return the lower-case qualifiers of a table without an alias."""
     parts = tuple(part.lower() for part in name)
-    return [parts[at:] for at in range(len(parts))]
+    return [parts[start:] for start in range(len(parts))]
 
 
 def _called_names(words: TokenCursor, name: NameParts, table: Table) -> list[NameParts]:

@@ -77,41 +77,41 @@ def copy_into(names: KnownTables, words: TokenCursor) -> Any:
         return None
     schema = table.table_schema
     listed = [resolve(words.part(), schema.column_types) for _ in words.items()] if words.peek() == "(" else list(schema.names)
-    wanted = _Copy(table, listed)
+    copy = _Copy(table, listed)
     words.expect("FROM")
-    wanted.path = str(words.literal())
-    _read_clauses(wanted, words)
-    file_io, root = file_io_for(wanted.path)
-    rows = [_load(wanted, file_io, path, status) for path, status in _files(file_io, root, wanted.pattern)]
+    copy.path = str(words.literal())
+    _read_clauses(copy, words)
+    file_io, root = file_io_for(copy.path)
+    rows = [_load(copy, file_io, path, status) for path, status in _files(file_io, root, copy.pattern)]
     counts = ("rows_loaded", "rows_parsed", "errors_seen")
     types = {"file_name": pa.string(), "status": pa.string(), **dict.fromkeys(counts, pa.int64()), "first_error": pa.string()}
     return frame_of_rows(names.spark, pa.Table.from_pylist(rows, pa.schema(list(types.items()))))
 
 
-def _read_clauses(wanted: _Copy, words: TokenCursor) -> None:
+def _read_clauses(copy: _Copy, words: TokenCursor) -> None:
     while not words.done:
         if words.take("FILE_FORMAT"):
             words.expect("=")
-            wanted.form = dict(_options(words))
+            copy.form = dict(_options(words))
         elif words.take("PATTERN"):
             words.expect("=")
             try:
-                wanted.pattern = re.compile(str(words.literal()))
+                copy.pattern = re.compile(str(words.literal()))
             except re.error as error:
                 raise InvalidArgument(f"COPY INTO: PATTERN is not a regular expression: {error}") from error
         elif words.take("FORCE"):
             words.expect("=")
-            wanted.force = _flag("FORCE", words.literal())
+            copy.force = _flag("FORCE", words.literal())
         else:
             words.expect("ON_ERROR")
             words.expect("=")
-            wanted.on_error = str(words.literal()).upper()
-            if wanted.on_error not in _ON_ERROR:
-                raise InvalidArgument(f"COPY INTO: ON_ERROR must be one of {', '.join(_ON_ERROR)}, not {wanted.on_error}")
-    kind = wanted.kind
+            copy.on_error = str(words.literal()).upper()
+            if copy.on_error not in _ON_ERROR:
+                raise InvalidArgument(f"COPY INTO: ON_ERROR must be one of {', '.join(_ON_ERROR)}, not {copy.on_error}")
+    kind = copy.kind
     if kind not in _FORMATS:
         raise InvalidArgument(f"COPY INTO: FILE_FORMAT needs TYPE = {', '.join(_FORMATS)}, not '{kind}'")
-    if unknown := sorted(wanted.form.keys() - {"TYPE", *_FORMATS[kind].options}):
+    if unknown := sorted(copy.form.keys() - {"TYPE", *_FORMATS[kind].options}):
         raise InvalidArgument(
             f"COPY INTO: FILE_FORMAT of {kind} has no option {unknown[0]}; it takes TYPE, {', '.join(_FORMATS[kind].options)}"
         )
@@ -142,45 +142,45 @@ def _files(file_io: FileIO, root: str, pattern: re.Pattern[str]) -> list[tuple[s
     return sorted([(path, status) for path, status in files if pattern.fullmatch(status.name)], key=lambda file: file[0])
 
 
-def _load(wanted: _Copy, file_io: FileIO, path: str, status: FileStatus) -> dict[str, Any]:
+def _load(copy: _Copy, file_io: FileIO, path: str, status: FileStatus) -> dict[str, Any]:
     """Write the rows of a file, and return the row that reports it."""
     identity = hashlib.sha256("\n".join([path, str(status.size), str(status.mtime_ms)]).encode()).hexdigest()[:32]
     skipped: list[str] = []
     row: dict[str, Any] = {"file_name": status.name, "rows_loaded": 0, "rows_parsed": 0, "errors_seen": 0, "first_error": None}
-    if not status.size and wanted.kind != "PARQUET":
+    if not status.size and copy.kind != "PARQUET":
         return {**row, "status": "LOADED"}
 
     def write(commit_id: str | None) -> WriteResult:
         skipped.clear()
         with file_io.open_input(path) as stream:
-            return wanted.table.write(
-                _FORMATS[wanted.kind].read(wanted, stream, path, skipped),
+            return copy.table.write(
+                _FORMATS[copy.kind].read(copy, stream, path, skipped),
                 cast=True,
-                errors="collect" if wanted.on_error == "CONTINUE" else "raise",
+                errors="collect" if copy.on_error == "CONTINUE" else "raise",
                 missing="null",
                 commit_id=commit_id,
             )
 
     try:
         try:
-            done = write(f"copy-into-{identity}")
+            result = write(f"copy-into-{identity}")
         except CommitReplayed as error:
-            if not wanted.force:
+            if not copy.force:
                 return {**row, "status": "SKIPPED", "first_error": str(error)}
-            done = write(None)
+            result = write(None)
         else:
-            done = write(None) if done.replayed and wanted.force else done
+            result = write(None) if result.replayed and copy.force else result
     except (PaimonError, pa.ArrowException) as error:
-        if wanted.on_error != "SKIP_FILE":
+        if copy.on_error != "SKIP_FILE":
             raise (
                 error if isinstance(error, PaimonError) else CorruptFile(path, f"cannot be read ({error}); no row of it was loaded")
             ) from error
         return {**row, "status": "LOAD_FAILED", "errors_seen": 1, "first_error": str(error)}
-    if done.replayed:
+    if result.replayed:
         return {**row, "status": "SKIPPED"}
-    rejected = [] if done.rejected is None else done.rejected["_error"].to_pylist()
+    rejected = [] if result.rejected is None else result.rejected["_error"].to_pylist()
     errors = [*skipped, *rejected]
-    counted = {"rows_loaded": done.rows, "rows_parsed": done.rows + len(errors), "errors_seen": len(errors)}
+    counted = {"rows_loaded": result.rows, "rows_parsed": result.rows + len(errors), "errors_seen": len(errors)}
     return {**row, **counted, "status": "PARTIALLY_LOADED" if errors else "LOADED", "first_error": next(iter(errors), None)}
 
 
@@ -235,15 +235,15 @@ def _character(form: Mapping[str, Option], name: str, default: str) -> str:
     return text
 
 
-def _read_csv(wanted: _Copy, stream: Any, path: str, skipped: list[str]) -> pa.RecordBatchReader:
-    form = wanted.form
+def _read_csv(copy: _Copy, stream: Any, path: str, skipped: list[str]) -> pa.RecordBatchReader:
+    form = copy.form
     header = form.get("SKIP_HEADER", 0)
     if header not in (0, 1):
         raise InvalidArgument(f"COPY INTO: SKIP_HEADER must be 0 or 1, not {header}")
 
     def invalid(row: Any) -> str:
         text = f"{path}: a row has {row.actual_columns} columns instead of {row.expected_columns}: {row.text[:80]}"
-        if wanted.on_error != "CONTINUE":
+        if copy.on_error != "CONTINUE":
             return "error"
         skipped.append(text)
         return "skip"
@@ -251,7 +251,7 @@ def _read_csv(wanted: _Copy, stream: Any, path: str, skipped: list[str]) -> pa.R
     nulls = _nulls(form)
     return csv.open_csv(
         CsvSource(_decompressed(form, stream, path)),
-        csv.ReadOptions(column_names=wanted.columns, skip_rows=int(header), use_threads=False, block_size=_BLOCK),
+        csv.ReadOptions(column_names=copy.columns, skip_rows=int(header), use_threads=False, block_size=_BLOCK),
         csv.ParseOptions(
             delimiter=_character(form, "FIELD_DELIMITER", ","),
             quote_char=_character(form, "QUOTE", '"'),
@@ -260,7 +260,7 @@ def _read_csv(wanted: _Copy, stream: Any, path: str, skipped: list[str]) -> pa.R
             invalid_row_handler=invalid,
         ),
         csv.ConvertOptions(
-            column_types=dict.fromkeys(wanted.columns, pa.string()),
+            column_types=dict.fromkeys(copy.columns, pa.string()),
             null_values=nulls,
             strings_can_be_null=bool(nulls),
             quoted_strings_can_be_null=bool(nulls),
@@ -268,68 +268,68 @@ def _read_csv(wanted: _Copy, stream: Any, path: str, skipped: list[str]) -> pa.R
     )
 
 
-def _read_json(wanted: _Copy, stream: Any, path: str, skipped: list[str]) -> pa.Table:
+def _read_json(copy: _Copy, stream: Any, path: str, skipped: list[str]) -> pa.Table:
     del skipped
-    types = {column: wanted.schema.arrow.field(column).type for column in wanted.columns}
+    types = {column: copy.schema.arrow.field(column).type for column in copy.columns}
     plain = {name: kind if any(is_plain(kind) for is_plain in _PLAIN_JSON) else pa.string() for name, kind in types.items()}
     numbers = {name: _WIDEST for name, kind in types.items() if pa.types.is_decimal(kind)}
-    content = pa.py_buffer(_decompressed(wanted.form, stream, path).read())
-    rows = _parse_json(wanted, content, plain, numbers)
+    content = pa.py_buffer(_decompressed(copy.form, stream, path).read())
+    rows = _parse_json(copy, content, plain, numbers)
     gaps = [name for name in types if rows.column(name).null_count]
     if gaps and (spelled := _spellings(content, gaps, types)):
-        forms = [{**kinds, **{other: kinds[name] for other, name in spelled.items() if name in kinds}} for kinds in (plain, numbers)]
-        found = _parse_json(wanted, content, *forms)
+        type_choices = [{**kinds, **{other: kinds[name] for other, name in spelled.items() if name in kinds}} for kinds in (plain, numbers)]
+        spelled_rows = _parse_json(copy, content, *type_choices)
         for name in dict.fromkeys(spelled.values()):
-            parts = [found.column(part) for part in (name, *(other for other, same in spelled.items() if same == name))]
+            parts = [spelled_rows.column(part) for part in (name, *(other for other, same in spelled.items() if same == name))]
             rows = rows.set_column(rows.schema.get_field_index(name), name, pa.compute.coalesce(*parts))
-    nulls = _nulls(wanted.form)
-    for at, column in enumerate(rows.schema) if nulls else ():
+    nulls = _nulls(copy.form)
+    for index, column in enumerate(rows.schema) if nulls else ():
         if pa.types.is_string(column.type):
-            values = rows.column(at)
+            values = rows.column(index)
             is_null = pa.compute.is_in(values, pa.array(nulls, pa.string()))
-            rows = rows.set_column(at, column.name, pa.compute.if_else(is_null, pa.scalar(None, pa.string()), values))
+            rows = rows.set_column(index, column.name, pa.compute.if_else(is_null, pa.scalar(None, pa.string()), values))
     return rows
 
 
-def _parse_json(wanted: _Copy, content: pa.Buffer, types: Mapping[str, pa.DataType], numbers: Mapping[str, pa.DataType]) -> pa.Table:
+def _parse_json(copy: _Copy, content: pa.Buffer, types: Mapping[str, pa.DataType], numbers: Mapping[str, pa.DataType]) -> pa.Table:
     """Return the columns of ``types``; those of ``numbers`` may be written as numbers."""
     try:
-        return _parse_columns(wanted, content, types)
+        return _parse_columns(copy, content, types)
     except pa.ArrowInvalid:
         if not numbers:
             raise
-        return _parse_columns(wanted, content, {**types, **numbers})
+        return _parse_columns(copy, content, {**types, **numbers})
 
 
 def _spellings(content: pa.Buffer, names: Sequence[str], columns: Collection[str]) -> dict[str, str]:
     """Return other spellings of columns in the file, and which columns they are: as in Spark, names ignore case."""
     longest = max(len(form.encode()) for name in names for form in (name, name.lower(), name.upper()))
     keys = re.finditer(rb'"([^"\\]{1,%d})"\s*:' % longest, memoryview(content))
-    found = {key.decode(errors="replace") for key in {bytes(match[1]) for match in keys}}
-    known = {name.lower(): name for name in names}
-    return {key: known[key.lower()] for key in sorted(found) if key not in columns and key.lower() in known}
+    spellings = {key.decode(errors="replace") for key in {bytes(match[1]) for match in keys}}
+    name_by_lower = {name.lower(): name for name in names}
+    return {key: name_by_lower[key.lower()] for key in sorted(spellings) if key not in columns and key.lower() in name_by_lower}
 
 
-def _parse_columns(wanted: _Copy, content: pa.Buffer, types: Mapping[str, pa.DataType]) -> pa.Table:
+def _parse_columns(copy: _Copy, content: pa.Buffer, types: Mapping[str, pa.DataType]) -> pa.Table:
     return json.read_json(
         pa.BufferReader(content),
         json.ReadOptions(use_threads=False, block_size=_BLOCK),
         json.ParseOptions(
             explicit_schema=pa.schema(list(types.items())),
             unexpected_field_behavior="ignore",
-            newlines_in_values=_flag("MULTI_LINE", wanted.form.get("MULTI_LINE", False)),
+            newlines_in_values=_flag("MULTI_LINE", copy.form.get("MULTI_LINE", False)),
         ),
     )
 
 
-def _read_parquet(wanted: _Copy, stream: Any, path: str, skipped: list[str]) -> pa.RecordBatchReader:
+def _read_parquet(copy: _Copy, stream: Any, path: str, skipped: list[str]) -> pa.RecordBatchReader:
     del path, skipped
     file = parquet.ParquetFile(stream)
     stored = {name.lower(): name for name in file.schema_arrow.names}  # as in Spark, names ignore case
-    sources = {name: name if name in file.schema_arrow.names else stored.get(name.lower()) for name in wanted.columns}
+    sources = {name: name if name in file.schema_arrow.names else stored.get(name.lower()) for name in copy.columns}
     present = {name: source for name, source in sources.items() if source is not None}
     if not present:
-        raise InvalidArgument(f"COPY INTO: the file has none of the columns {', '.join(wanted.columns)}")
+        raise InvalidArgument(f"COPY INTO: the file has none of the columns {', '.join(copy.columns)}")
     schema = pa.schema([file.schema_arrow.field(source).with_name(name) for name, source in present.items()])
     read = file.iter_batches(columns=list(present.values()))
     return pa.RecordBatchReader.from_batches(

@@ -42,14 +42,14 @@ def create_table(names: KnownTables, words: TokenCursor) -> Any:
     try:
         for name, default in new.defaults.items():
             table.set_default(name, default)
-        done = None if rows is None else table.write(rows)
+        result = None if rows is None else table.write(rows)
     except BaseException:
         if ours:  # do not remove a path: it may hold other files
             _drop_if_empty(names, new)
         raise
     if new.path is not None:
         _name_in_spark(names, new)
-    return frame_of_result(names.spark, done)
+    return frame_of_result(names.spark, result)
 
 
 def _register(names: KnownTables, new: NewTable, words: TokenCursor) -> Any:
@@ -75,13 +75,13 @@ def replace_table(names: KnownTables, words: TokenCursor) -> Any:
     before it: until that snapshot, readers see the old rows in the new columns. If the rows cannot be written, the old columns return.
     Raises ``InvalidArgument`` if the existing table has other keys, partitions or buckets.
     """
-    at = words.at
+    start = words.at
     new = _parse_definition(names, words)
     if new is None:
         return None
     table = names.find(new.name) if new.path is None else _open_table(names, new.path)
     if table is None:
-        words.at = at
+        words.at = start
         return create_table(names, words)
     rows = None if new.query is None else run_query(names, new.query)
     schema = ", ".join(new.columns) if rows is None else rows.schema
@@ -92,13 +92,13 @@ def replace_table(names: KnownTables, words: TokenCursor) -> Any:
         for name, default in new.defaults.items():
             table.set_default(name, default)
         if rows is None:
-            done: Any = table.delete("TRUE")
+            result: Any = table.delete("TRUE")
         else:
-            done = table.write(rows, mode="overwrite", options={"dynamic-partition-overwrite": "false"})
+            result = table.write(rows, mode="overwrite", options={"dynamic-partition-overwrite": "false"})
     except BaseException as error:
         _bring_back(table, before, error)
         raise
-    return frame_of_result(names.spark, done)
+    return frame_of_result(names.spark, result)
 
 
 def _bring_back(table: Table, before: TableSchema, error: BaseException) -> None:
@@ -119,18 +119,18 @@ def drop_table(names: KnownTables, words: TokenCursor) -> Any:
     """
     quiet = words.take("IF", "EXISTS")
     name = words.name()
-    known = names.catalog_name(name)
+    catalog_name = names.catalog_name(name)
     if names.path(name) is not None:
         raise InvalidArgument(
             "DROP TABLE needs the name of a catalog table, not a path, because a path may have other files: sql(spark, text, catalog=Catalog(...))"
         )
-    if names.catalog is None or known is None or not names.catalog.table_exists(known):
-        if names.catalog is None or known is None or not quiet or len(name) == 1:
+    if names.catalog is None or catalog_name is None or not names.catalog.table_exists(catalog_name):
+        if names.catalog is None or catalog_name is None or not quiet or len(name) == 1:
             return None
         _finish(words)
         return frame_of_result(names.spark, None)
     _finish(words)
-    names.catalog.drop_table(known)
+    names.catalog.drop_table(catalog_name)
     return frame_of_result(names.spark, None)
 
 
@@ -166,20 +166,23 @@ def _differs(new: NewTable, table: Table, schema: Any) -> bool:
     from pyspark_paimon.table.new_schema import new_schema  # noqa: PLC0415  # needed here only
 
     there = table.table_schema
-    wanted = new_schema(schema, new.primary_keys, new.partition_keys, new.options, new.comment)
+    new_definition = new_schema(schema, new.primary_keys, new.partition_keys, new.options, new.comment)
     bare = new.query is not None  # do not compare nullability with that of a query's columns
-    sides = [[(field.name, str(field.type.with_nullable(bare or field.type.nullable))) for field in one.fields] for one in (wanted, there)]
-    others = {key for key, value in wanted.options.items() if there.options.get(key) != value}
+    sides = [
+        [(field.name, str(field.type.with_nullable(bare or field.type.nullable))) for field in each_schema.fields]
+        for each_schema in (new_definition, there)
+    ]
+    changed_options = {key for key, value in new_definition.options.items() if there.options.get(key) != value}
     differs = [
-        *(["primary key"] if wanted.primary_keys != there.primary_keys else []),
-        *(["partitions"] if wanted.partition_keys != there.partition_keys else []),
-        *(f"'{key}'" for key in sorted(others & {"bucket", "bucket-key"})),
+        *(["primary key"] if new_definition.primary_keys != there.primary_keys else []),
+        *(["partitions"] if new_definition.partition_keys != there.partition_keys else []),
+        *(f"'{key}'" for key in sorted(changed_options & {"bucket", "bucket-key"})),
     ]
     if differs:
         shown = ".".join(new.name)
         problem = f"CREATE OR REPLACE TABLE {shown}: the existing table differs in {', '.join(differs)}; nothing was changed"
         raise InvalidArgument(f"{problem}: older snapshots could not be read; DROP TABLE {shown} and create it again, without its history")
-    return sides[0] != sides[1] or bool(others) or wanted.comment != there.comment
+    return sides[0] != sides[1] or bool(changed_options) or new_definition.comment != there.comment
 
 
 def _open_table(names: KnownTables, path: str) -> Table | None:
@@ -200,18 +203,18 @@ def _create_table(names: KnownTables, new: NewTable, path: str | None, schema: A
     }
     if path is not None:
         return Table.create(path, schema, **definition, spark=names.spark)
-    catalog, known = names.require_catalog_name(new.name, "CREATE TABLE")
-    catalog.create_table(known, schema, **definition)
-    return catalog.table(known, names.spark)
+    catalog, catalog_name = names.require_catalog_name(new.name, "CREATE TABLE")
+    catalog.create_table(catalog_name, schema, **definition)
+    return catalog.table(catalog_name, names.spark)
 
 
 def _drop_if_empty(names: KnownTables, new: NewTable) -> None:
     """Drop the new table of a failed statement."""
     # Keep the table if another writer has added rows.
-    catalog, known = names.require_catalog_name(new.name, "CREATE TABLE")
+    catalog, catalog_name = names.require_catalog_name(new.name, "CREATE TABLE")
     with suppress(PaimonError):
-        if catalog.table(known, names.spark).snapshots().num_rows == 0:
-            catalog.drop_table(known)
+        if catalog.table(catalog_name, names.spark).snapshots().num_rows == 0:
+            catalog.drop_table(catalog_name)
 
 
 def _is_ours(names: KnownTables, name: NameParts, words: TokenCursor) -> bool:

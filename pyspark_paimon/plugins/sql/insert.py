@@ -60,14 +60,14 @@ def insert(names: KnownTables, words: TokenCursor) -> Any:
         merges=_merges(names, table),
     )
     dynamic = overwrite and not static
-    done = table.write(
+    result = table.write(
         frame,
         mode="overwrite" if overwrite or replaced else None,
         partition=replaced or (static or None if overwrite else None),
         options={"dynamic-partition-overwrite": "false"} if dynamic and not _dynamic(names) else None,
         missing="null",  # columns that a list of columns leaves out are null in SQL
     )
-    return frame_of_result(names.spark, done)
+    return frame_of_result(names.spark, result)
 
 
 def _replaced_partition(words: TokenCursor, schema: TableSchema) -> dict[str, WrittenValue]:
@@ -75,21 +75,21 @@ def _replaced_partition(words: TokenCursor, schema: TableSchema) -> dict[str, Wr
 
     Raises ``InvalidArgument`` if it does not select whole partitions by equality.
     """
-    found: dict[str, WrittenValue] = {}
+    value_by_column: dict[str, WrittenValue] = {}
     while True:
         name = words.part()
         column = next((key for key in schema.partition_keys if key.lower() == name.lower()), None)
-        if column is None or column in found or not words.take("="):
+        if column is None or column in value_by_column or not words.take("="):
             raise InvalidArgument(
                 f"INSERT ... REPLACE WHERE takes partition columns ({', '.join(schema.partition_keys) or 'this table has none'}) with one "
                 f"value each, joined by AND; {_OTHER_ROWS}"
             )
         words.take("DATE")
-        found[column] = words.literal()
-        if found[column] is None:
+        value_by_column[column] = words.literal()
+        if value_by_column[column] is None:
             raise InvalidArgument(f"INSERT ... REPLACE WHERE {column} = NULL is true for no row; name a value, {_OTHER_ROWS}")
         if not words.take("AND"):
-            return found
+            return value_by_column
 
 
 def without_default_words(query: str) -> str:
@@ -104,11 +104,11 @@ def without_default_words(query: str) -> str:
     if not words.take("VALUES"):
         return query
     parts, end, depth = list[str](), 0, 0
-    for at, token in enumerate(words.tokens):
-        words.at = at
+    for index, token in enumerate(words.tokens):
+        words.at = index
         depth += (words.peek() == "(") - (words.peek() == ")")
-        whole = at and words.tokens[at - 1].text.upper() in {"(", ",", "VALUES"} and words.peek(1) in {",", ")", ""}
-        if whole and depth <= 1 and words.peek() == "DEFAULT":
+        is_value = index and words.tokens[index - 1].text.upper() in {"(", ",", "VALUES"} and words.peek(1) in {",", ")", ""}
+        if is_value and depth <= 1 and words.peek() == "DEFAULT":
             parts += [query[end : token.start], "NULL"]
             end = token.end + 1
     return "".join([*parts, query[end:]])
@@ -157,41 +157,41 @@ def _align_columns(
     if by_name:
         columns = [_matching(name, schema, added=merges) for name in rows.columns]
     if len(columns) != len(rows.columns):
-        wanted, given = ", ".join(columns), ", ".join(rows.columns)
+        column_type, field = ", ".join(columns), ", ".join(rows.columns)
         raise SchemaMismatch(
-            f"INSERT has {len(rows.columns)} columns ({given}), but the table expects {len(columns)} ({wanted}); name them, or write BY NAME"
+            f"INSERT has {len(rows.columns)} columns ({field}), but the table expects {len(columns)} ({column_type}); name them, or write BY NAME"
         )
     if len(set(columns)) < len(columns):
         raise InvalidArgument(f"INSERT names a column twice: {', '.join(columns)}")
     functions = functions_of(rows)
     frame = rows.toDF(*columns)
-    made = []
-    for name, given in zip(columns, frame.schema, strict=True):
+    aligned = []
+    for name, field in zip(columns, frame.schema, strict=True):
         if name not in schema.column_types:
-            made.append(functions.col(quote_name(name)))
+            aligned.append(functions.col(quote_name(name)))
             continue
-        wanted = spark_type(schema.field(name).type)
-        _refuse_assignment(name, given.dataType, wanted)
+        column_type = spark_type(schema.field(name).type)
+        _refuse_assignment(name, field.dataType, column_type)
         # Do not cast a VARIANT to another type: the cast would extract parts of the value.
-        extracts = has_variant(given.dataType) and not has_variant(wanted)
-        kept = given.dataType.typeName() in {"string", "binary"} or given.dataType == wanted or extracts
+        extracts = has_variant(field.dataType) and not has_variant(column_type)
+        keeps_type = field.dataType.typeName() in {"string", "binary"} or field.dataType == column_type or extracts
         column = functions.col(quote_name(name))
-        made.append(column if kept else column.cast(wanted).alias(name))
+        aligned.append(column if keeps_type else column.cast(column_type).alias(name))
     constants = [functions.lit(value).cast(spark_type(schema.field(name).type)).alias(name) for name, value in static.items()]
-    return frame.select(*made, *constants)
+    return frame.select(*aligned, *constants)
 
 
-def _refuse_assignment(name: str, given: Any, wanted: Any) -> None:
+def _refuse_assignment(name: str, source_type: Any, column_type: Any) -> None:
     """Raise ``SchemaMismatch`` for types that Spark's store assignment keeps apart.
 
     A CAST would accept them: 1 would become true, and an instant a number.
     """
-    sides = {_family(given), _family(wanted)}
+    sides = {_family(source_type), _family(column_type)}
     if len(sides - {None}) > 1:
-        shown = given.simpleString().upper()
+        shown = source_type.simpleString().upper()
         raise SchemaMismatch(
-            f"INSERT: column '{name}' is {wanted.simpleString().upper()}, and its value is of type {shown}, which Spark does not store there: "
-            f"write CAST(... AS {wanted.simpleString().upper()})"
+            f"INSERT: column '{name}' is {column_type.simpleString().upper()}, and its value is of type {shown}, which Spark does not store there: "
+            f"write CAST(... AS {column_type.simpleString().upper()})"
         )
 
 

@@ -46,23 +46,23 @@ def prune_joins(text: str, scans: Mapping[int, TableScan]) -> dict[int, TableSca
 
     ``scans``: by the position of the table's name in the text. They are pinned to their snapshots.
     """
-    found = dict(scans)
+    pruned_scans = dict(scans)
     for left, right in join_keys(text) if len(scans) > 1 else ():
-        ways = [(small, large) for small, large in ((left, right), (right, left)) if _can_prune(found, small, large)]
-        sizes = [found[small.table].scan.plan().file_size for small, _ in ways]
+        ways = [(small, large) for small, large in ((left, right), (right, left)) if _can_prune(pruned_scans, small, large)]
+        sizes = [pruned_scans[small.table].scan.plan().file_size for small, _ in ways]
         if not ways or min(sizes) > thresholds.broadcast_bytes:
             continue
         small, large = ways[sizes.index(min(sizes))]
-        keys = _distinct(found[small.table].scan, small.column)
+        keys = _distinct(pruned_scans[small.table].scan, small.column)
         if len(keys) <= thresholds.join_keys:
-            scan = found[large.table].scan
+            scan = pruned_scans[large.table].scan
             predicate = bind_filter(
                 f"{quote_name(_name(scan, large.column))} IN :keys" if len(keys) else "FALSE",
                 scan.table_schema.column_types,
                 {"keys": keys} if len(keys) else None,
             )
-            found[large.table] = replace(found[large.table], scan=scan.narrowed(predicate))
-    return found
+            pruned_scans[large.table] = replace(pruned_scans[large.table], scan=scan.narrowed(predicate))
+    return pruned_scans
 
 
 def _can_prune(scans: Mapping[int, TableScan], small: Place, large: Place) -> bool:
@@ -70,8 +70,8 @@ def _can_prune(scans: Mapping[int, TableScan], small: Place, large: Place) -> bo
     if small.table not in scans or large.table not in scans or not scans[small.table].filtered:
         return False
     types = []
-    for place in (small, large):
-        schema, name = scans[place.table].scan.table_schema, _name(scans[place.table].scan, place.column)
+    for side in (small, large):
+        schema, name = scans[side.table].scan.table_schema, _name(scans[side.table].scan, side.column)
         if not name or schema.column_types[name].kind in FLOATS or is_truncated(schema.column_types[name]):
             return False
         types.append(schema.column_types[name])
@@ -114,8 +114,8 @@ def _equalities(select: exp.Select) -> Iterator[tuple[Place, Place]]:
     for join in joins:
         using = join.args.get("using") or []
         if using and len(joins) == 1 and len(starts) == 2:
-            one, other = starts.values()
-            yield from ((Place(one, column.name), Place(other, column.name)) for column in using)
+            first, other = starts.values()
+            yield from ((Place(first, column.name), Place(other, column.name)) for column in using)
     conditions = [join.args["on"] for join in joins if join.args.get("on") is not None]
     if inner and select.args.get("where") is not None:
         conditions.append(select.args["where"].this)

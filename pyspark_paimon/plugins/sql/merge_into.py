@@ -31,12 +31,12 @@ def merge_into(names: KnownTables, words: TokenCursor) -> Any:
     sides = dict.fromkeys(_called_names(words, target, "USING"), "t")
     words.expect("USING")
     source, called = _source(words)
-    others = _called_names(words, called, "ON")
-    if not sides.keys().isdisjoint(others):
+    source_names = _called_names(words, called, "ON")
+    if not sides.keys().isdisjoint(source_names):
         raise InvalidArgument(
-            f"MERGE INTO {'.'.join(target)}: target and source are both named '{others[-1][-1]}'; give one of them an alias, AS x"
+            f"MERGE INTO {'.'.join(target)}: target and source are both named '{source_names[-1][-1]}'; give one of them an alias, AS x"
         )
-    sides |= dict.fromkeys(others, "s")
+    sides |= dict.fromkeys(source_names, "s")
     words.expect("ON")
     on = replace_qualifiers(words.until(_STOPS), sides)
     merge = table.merge(run_query(names, source), on)

@@ -58,12 +58,16 @@ class SimpleAggregate:
         if not isinstance(source, exp.From) or not isinstance(source.this, exp.Table) or _is_changed(source.this):
             return None
         table, group = source.this.alias_or_name, tree.args.get("group")
-        items = [_item(one.unalias(), table) for one in tree.expressions]
-        known = tuple(item for item in items if item is not None)
+        items = [_item(expression.unalias(), table) for expression in tree.expressions]
+        plain_items = tuple(item for item in items if item is not None)
         keys = None if group is None else _group_keys(group, table)
-        if len(known) < len(items) or (group is not None and not keys) or (group is None and any(item[0] == _KEY for item in known)):
+        if (
+            len(plain_items) < len(items)
+            or (group is not None and not keys)
+            or (group is None and any(item[0] == _KEY for item in plain_items))
+        ):
             return None
-        return cls(known, keys)
+        return cls(plain_items, keys)
 
     def answer(self, spark: Any, scan: Scan, text: str) -> Any:
         """Return the result as a DataFrame. None: it needs data files.
@@ -78,24 +82,24 @@ class SimpleAggregate:
                 name is not None and _is_unsure(schema, name, function) for function, name in [*columns, *((_KEY, key) for key in keys)]
             ):
                 return None
-            wanted: dict[str, list[str]] = {_ROWS: ["count"]}
+            functions_by_column: dict[str, list[str]] = {_ROWS: ["count"]}
             for function, name in columns:
                 if name is not None and function != _KEY:
-                    wanted.setdefault(name, []).append(function)
+                    functions_by_column.setdefault(name, []).append(function)
                 elif name not in {None, *keys}:
                     return None
             distinct = any(function == _DISTINCT for function, _ in columns)
             by = keys if set(keys) <= set(schema.partition_keys) and not distinct else {key: quote_name(key) for key in keys}
-            found = scan._aggregate_cheaply(wanted, by)  # noqa: SLF001  # users have aggregate()
+            aggregated = scan._aggregate_cheaply(functions_by_column, by)  # noqa: SLF001  # users have aggregate()
         except PaimonError:
             return None  # Spark reports the error, or reads the rows
-        if found is None:
+        if aggregated is None:
             return None
         empty = spark.createDataFrame([], spark_schema(schema.fields))
         result = spark.sql(text, paimon=empty).schema
         if len(set(result.names)) < len(result.names):
             return None
-        arrays = [found.column(_result_name(function, name)).combine_chunks() for function, name in columns]
+        arrays = [aggregated.column(_result_name(function, name)).combine_chunks() for function, name in columns]
         rows = cast_for_spark(pa.RecordBatch.from_arrays(arrays, names=list(result.names)), arrow_for_spark(result))
         return spark.createDataFrame(pa.Table.from_batches([rows]), result)
 
@@ -112,7 +116,7 @@ def _group_keys(group: exp.Expr, table: str) -> tuple[str, ...]:
     """Return the columns of GROUP BY. Empty: it has other expressions, or several grouping sets."""
     if {name for name, value in group.args.items() if value} - {"expressions"}:
         return ()
-    names = [_column(one, table) for one in group.expressions]
+    names = [_column(expression, table) for expression in group.expressions]
     return tuple(name for name in names if name is not None) if None not in names else ()
 
 

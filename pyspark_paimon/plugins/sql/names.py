@@ -43,13 +43,13 @@ class KnownTables:
 
         Raises ``TableNotFound``, whose text explains how to name tables.
         """
-        found = self.find(name)
-        if found is None:
+        table = self.find(name)
+        if table is None:
             raise TableNotFound(
                 f"{'.'.join(name)} is not a Paimon table: give its path, paimon.`/warehouse/db.db/t`, give a catalog, "
                 "sql(spark, text, catalog=Catalog('/warehouse')), or register it, CREATE TABLE t USING paimon OPTIONS (path '...')"
             )
-        return found
+        return table
 
     def find(self, name: NameParts) -> Table | None:
         """Return the Paimon table of a name, or None.
@@ -59,10 +59,10 @@ class KnownTables:
         path = self.path(name)
         if path is not None:
             return Table.open(path, self.spark)
-        found = self.of_catalog(name) or self._of_spark(name)
-        if found is None and (view := self.view(name)) is not None:
+        table = self.of_catalog(name) or self._of_spark(name)
+        if table is None and (view := self.view(name)) is not None:
             raise TableNotFound(f"{view.name} is a view, which only queries read; give the name of a table")
-        return found
+        return table
 
     @staticmethod
     def path(name: NameParts) -> str | None:
@@ -71,27 +71,31 @@ class KnownTables:
 
     def of_catalog(self, name: NameParts) -> Table | None:
         """Return a table of the catalog, or None."""
-        known = self.catalog_name(name)
-        return self.catalog.table(known, self.spark) if self.catalog is not None and known is not None and self.has_table(name) else None
+        catalog_name = self.catalog_name(name)
+        return (
+            self.catalog.table(catalog_name, self.spark)
+            if self.catalog is not None and catalog_name is not None and self.has_table(name)
+            else None
+        )
 
     def has_table(self, name: NameParts) -> bool:
         """Return whether the catalog has a table of that name."""
-        known = self.catalog_name(name)
+        catalog_name = self.catalog_name(name)
         # A quoted part with a dot may name something of Spark's, and nothing of the catalog.
-        if self.catalog is None or known is None or any("." in part.partition("$")[0] for part in name):
+        if self.catalog is None or catalog_name is None or any("." in part.partition("$")[0] for part in name):
             return False
-        return self.catalog.table_exists(known.split("$")[0])
+        return self.catalog.table_exists(catalog_name.split("$")[0])
 
     def view(self, name: NameParts) -> View | None:
         """Return a view of the catalog, or None."""
-        known = self.catalog_name(name)
-        if self.catalog is None or known is None or not self.catalog.has_views:
+        catalog_name = self.catalog_name(name)
+        if self.catalog is None or catalog_name is None or not self.catalog.has_views:
             return None
-        if known not in self._known_views:
-            self._known_views[known] = None
+        if catalog_name not in self._known_views:
+            self._known_views[catalog_name] = None
             with suppress(DatabaseNotFound, TableNotFound, NotOffered, InvalidArgument):  # InvalidArgument: no name of a view
-                self._known_views[known] = self.catalog.view(known)
-        return self._known_views[known]
+                self._known_views[catalog_name] = self.catalog.view(catalog_name)
+        return self._known_views[catalog_name]
 
     @property
     def database(self) -> str:
@@ -117,13 +121,13 @@ class KnownTables:
 
         Raises ``InvalidArgument`` if there is no catalog, or the name cannot be in one.
         """
-        known = self.catalog_name(name)
-        if self.catalog is None or known is None:
+        catalog_name = self.catalog_name(name)
+        if self.catalog is None or catalog_name is None:
             raise InvalidArgument(
                 f"{statement} {'.'.join(name)}: this is not a name in a catalog of Paimon tables; give a catalog, "
                 "sql(spark, text, catalog=Catalog('/warehouse')), or a path, CREATE TABLE paimon.`/warehouse/db.db/t` (...)"
             )
-        return self.catalog, known
+        return self.catalog, catalog_name
 
     def renew(self, name: NameParts) -> None:
         """Update the columns that Spark's catalog stores for a table.
@@ -150,12 +154,12 @@ class KnownTables:
 
     def _of_spark(self, name: NameParts) -> Table | None:
         """Find a Paimon table or temporary view in Spark's catalog."""
-        *place, last = name
+        *database_parts, last = name
         plain, _, system = last.partition("$")
         options: dict[str, str] | None = None
         with suppress(Exception):  # Spark does not know the name; callers that need the table raise
             # Our data source stores its options in the metadata of the columns.
-            options = stored_options(self.spark.table(".".join(map(quote_name, [*place, plain]))).schema)
+            options = stored_options(self.spark.table(".".join(map(quote_name, [*database_parts, plain]))).schema)
         if options is None or PATH not in options:
             return None
         path = options[PATH] + (f"${system}" if system else "")

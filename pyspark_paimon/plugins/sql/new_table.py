@@ -104,8 +104,8 @@ def spark_type_text(text: str) -> str:
     """
     words = TokenCursor(text)
     parts, end = [""], 0
-    for at, token in enumerate(words.tokens):
-        behind = words.tokens[at + 1].text if at + 1 < len(words.tokens) else ""
+    for index, token in enumerate(words.tokens):
+        behind = words.tokens[index + 1].text if index + 1 < len(words.tokens) else ""
         meant = _MEANT.get("" if token.kind.name == "IDENTIFIER" else token.text.upper())
         if meant is not None and behind not in {"(", ":", "WITH", "WITHOUT"}:
             parts += [text[end : token.start], meant]

@@ -31,49 +31,49 @@ def arguments_of(words: TokenCursor, procedure: str, order: list[str]) -> dict[s
     order: Names of all arguments in order.
     Raises ``InvalidArgument`` for unknown and repeated arguments.
     """
-    found: dict[str, WrittenValue] = {}
+    value_by_name: dict[str, WrittenValue] = {}
     for _ in words.items():
-        place = len(found)
+        position = len(value_by_name)
         if words.peek(1) == "=>":
             name = words.part().lower()
             words.expect("=>")
-        elif place < len(order):
-            name = order[place]
+        elif position < len(order):
+            name = order[position]
         else:
             raise InvalidArgument(f"{procedure} takes {len(order)} arguments: {', '.join(order)}")
         words.take("TIMESTAMP")
         # Paimon writes some arguments as consumerId, others as older_than.
-        name = next((known for known in order if known.replace("_", "") == name.replace("_", "")), name)
+        name = next((argument for argument in order if argument.replace("_", "") == name.replace("_", "")), name)
         if name not in order:
             raise InvalidArgument(f"{procedure} has no argument '{name}'; it takes {', '.join(order)}")
-        if name in found:
+        if name in value_by_name:
             raise InvalidArgument(f"{procedure}: argument '{name}' is given twice")
-        found[name] = words.literal()
-    return {name: value for name, value in found.items() if value is not None}
+        value_by_name[name] = words.literal()
+    return {name: value for name, value in value_by_name.items() if value is not None}
 
 
-def required_text(given: Arguments, name: str) -> str:
+def required_text(arguments: Arguments, name: str) -> str:
     """Return the text of a required argument."""
-    if name not in given:
+    if name not in arguments:
         raise InvalidArgument(f"the procedure needs an argument '{name}'")
-    return str(given[name])
+    return str(arguments[name])
 
 
-def _optional_text(given: Arguments, name: str) -> str | None:
-    return None if name not in given else str(given[name])
+def _optional_text(arguments: Arguments, name: str) -> str | None:
+    return None if name not in arguments else str(arguments[name])
 
 
-def true_or_false(given: Arguments, name: str) -> bool:
+def true_or_false(arguments: Arguments, name: str) -> bool:
     """Return a boolean argument; False if it is absent."""
-    text = str(given.get(name, False)).lower()
+    text = str(arguments.get(name, False)).lower()
     if text not in {"true", "false"}:
-        raise InvalidArgument(f"argument '{name}' must be true or false, not {given[name]!r}")
+        raise InvalidArgument(f"argument '{name}' must be true or false, not {arguments[name]!r}")
     return text == "true"
 
 
-def whole_number(given: Arguments, name: str) -> int | None:
+def whole_number(arguments: Arguments, name: str) -> int | None:
     """Return an integer argument; None if it is absent."""
-    value = given.get(name)
+    value = arguments.get(name)
     if value is None or type(value) is int:
         return value
     if isinstance(value, str) and value.isdecimal():
@@ -81,20 +81,20 @@ def whole_number(given: Arguments, name: str) -> int | None:
     raise InvalidArgument(f"argument '{name}' must be a whole number, not {value!r}")
 
 
-def parts_of(given: Arguments, name: str, separator: str = ",") -> list[str]:
+def parts_of(arguments: Arguments, name: str, separator: str = ",") -> list[str]:
     """Split a text argument; an absent one has no parts."""
-    return [part.strip() for part in str(given.get(name, "")).split(separator) if part.strip()]
+    return [part.strip() for part in str(arguments.get(name, "")).split(separator) if part.strip()]
 
 
-def partitions_of(given: Arguments) -> list[dict[str, object]] | None:
+def partitions_of(arguments: Arguments) -> list[dict[str, object]] | None:
     """Parse ``partitions``: ``day=2026-01-01,hour=7;day=2026-01-02``."""
-    found = [dict(_pair(pair, "partitions") for pair in part.split(",")) for part in parts_of(given, "partitions", ";")]
-    return [{**spec} for spec in found] or None
+    specs = [dict(_pair(pair, "partitions") for pair in part.split(",")) for part in parts_of(arguments, "partitions", ";")]
+    return [{**spec} for spec in specs] or None
 
 
-def options_of(given: Arguments) -> dict[str, str] | None:
+def options_of(arguments: Arguments) -> dict[str, str] | None:
     """Parse ``options``: ``name=value`` pairs with commas."""
-    return dict(_pair(pair, "options") for pair in parts_of(given, "options")) or None
+    return dict(_pair(pair, "options") for pair in parts_of(arguments, "options")) or None
 
 
 def _pair(text: str, argument: str) -> tuple[str, str]:
@@ -104,19 +104,19 @@ def _pair(text: str, argument: str) -> tuple[str, str]:
     return name.strip(), value.strip().strip("'\"")
 
 
-def time_of(given: Arguments, name: str) -> Any:
+def time_of(arguments: Arguments, name: str) -> Any:
     """Return a time argument: a text, or milliseconds."""
-    value = given.get(name)
+    value = arguments.get(name)
     return int(value) if isinstance(value, str) and value.isdecimal() else value
 
 
-def time_retained(given: Arguments) -> timedelta | None:
+def time_retained(arguments: Arguments) -> timedelta | None:
     """Return the retention time of a tag, or None."""
-    return _duration(given, "time_retained")
+    return _duration(arguments, "time_retained")
 
 
-def _duration(given: Arguments, name: str) -> timedelta | None:
-    value = given.get(name)
+def _duration(arguments: Arguments, name: str) -> timedelta | None:
+    value = arguments.get(name)
     if value is None:
         return None
     try:
@@ -159,16 +159,16 @@ def call_procedure(names: KnownTables, words: TokenCursor) -> Any:
         near = get_close_matches(name[-1].lower(), PROCEDURES, n=1)
         hint = f"did you mean '{near[0]}'?" if near else f"known are {', '.join(PROCEDURES)}"
         raise InvalidArgument(f"unknown procedure '{name[-1]}'; {hint}")
-    given = arguments_of(words, called, ["table", *procedure.arguments.split()])
+    arguments = arguments_of(words, called, ["table", *procedure.arguments.split()])
     words.end()
-    table = given.pop("table", None)
+    table = arguments.pop("table", None)
     if not isinstance(table, str):
         raise InvalidArgument(f"{name[-1]} needs a table: CALL sys.{name[-1]}(table => 'db.t')")
     if table.endswith(".*") and called == "remove_orphan_files":
-        found = [procedure.act(opened, given) for _, opened in _tables(names, re.escape(table[:-2]))]
-        return frame_of_rows(names.spark, pa.concat_tables(found) if found else _orphan_rows([]))
-    done = procedure.act(names.table(table_name(table)), given)
-    return frame_of_rows(names.spark, done) if isinstance(done, pa.Table) else frame_of_result(names.spark, done)
+        results = [procedure.act(opened, arguments) for _, opened in _tables(names, re.escape(table[:-2]))]
+        return frame_of_rows(names.spark, pa.concat_tables(results) if results else _orphan_rows([]))
+    result = procedure.act(names.table(table_name(table)), arguments)
+    return frame_of_rows(names.spark, result) if isinstance(result, pa.Table) else frame_of_result(names.spark, result)
 
 
 def _tables(names: KnownTables, databases: str = ".*", including: str = ".*", excluding: str | None = None) -> Iterator[tuple[str, Table]]:
@@ -179,22 +179,22 @@ def _tables(names: KnownTables, databases: str = ".*", including: str = ".*", ex
     if names.catalog is None:
         raise InvalidArgument("a procedure on a database needs a catalog: sql(spark, text, catalog=Catalog('/warehouse'))")
     try:
-        wanted = [re.compile(pattern) for pattern in (databases, including, excluding or r"(?!)")]
+        patterns = [re.compile(pattern) for pattern in (databases, including, excluding or r"(?!)")]
     except re.error as error:
         raise InvalidArgument(f"an argument is not a regular expression: {error}") from error
     for database in names.catalog.list_databases():
-        for table in names.catalog.list_tables(database) if wanted[0].fullmatch(database) else ():
+        for table in names.catalog.list_tables(database) if patterns[0].fullmatch(database) else ():
             name = f"{database}.{table}"
-            if wanted[1].fullmatch(name) and not wanted[2].fullmatch(name):
+            if patterns[1].fullmatch(name) and not patterns[2].fullmatch(name):
                 yield name, names.catalog.table(name, names.spark)
 
 
 def _copy(names: KnownTables, words: TokenCursor) -> Any:
     """Copy a table into a new one of the catalog, or at a path."""
-    given = arguments_of(words, "copy", ["source_table", "target_table", "where"])
+    arguments = arguments_of(words, "copy", ["source_table", "target_table", "where"])
     words.end()
-    source, target = (table_name(required_text(given, name)) for name in ("source_table", "target_table"))
-    where, path = _optional_text(given, "where"), names.path(target)
+    source, target = (table_name(required_text(arguments, name)) for name in ("source_table", "target_table"))
+    where, path = _optional_text(arguments, "where"), names.path(target)
     if path is not None:
         return frame_of_result(names.spark, names.table(source).copy_to(path, filter=where))
     catalog, new = names.require_catalog_name(target, "CALL sys.copy: target_table")
@@ -204,14 +204,14 @@ def _copy(names: KnownTables, words: TokenCursor) -> Any:
 
 def _compact_database(names: KnownTables, words: TokenCursor) -> Any:
     """Compact the tables of databases. A failure of one is a row of the answer."""
-    given = arguments_of(words, "compact_database", ["including_databases", "including_tables", "excluding_tables", "options"])
+    arguments = arguments_of(words, "compact_database", ["including_databases", "including_tables", "excluding_tables", "options"])
     words.end()
-    patterns = (str(given.get("including_databases", ".*")), str(given.get("including_tables", ".*")))
+    patterns = (str(arguments.get("including_databases", ".*")), str(arguments.get("including_tables", ".*")))
     rows: list[dict[str, Any]] = []
-    for name, table in _tables(names, *patterns, _optional_text(given, "excluding_tables")):
+    for name, table in _tables(names, *patterns, _optional_text(arguments, "excluding_tables")):
         try:
-            done = table.compact(True, options=options_of(given))
-            rows.append({"table": name, "files_before": done.files_before, "files_after": done.files_after, "error": None})
+            compacted = table.compact(True, options=options_of(arguments))
+            rows.append({"table": name, "files_before": compacted.files_before, "files_after": compacted.files_after, "error": None})
         except PaimonError as error:
             rows.append({"table": name, "files_before": None, "files_after": None, "error": str(error)})
     types = {"table": pa.string(), "files_before": pa.int64(), "files_after": pa.int64(), "error": pa.string()}
@@ -220,16 +220,16 @@ def _compact_database(names: KnownTables, words: TokenCursor) -> Any:
 
 def _alter_view_dialect(names: KnownTables, words: TokenCursor) -> Any:
     """Add, update or drop the query of a view for an engine; without one for Spark."""
-    given = arguments_of(words, "alter_view_dialect", ["view", "action", "engine", "query"])
+    arguments = arguments_of(words, "alter_view_dialect", ["view", "action", "engine", "query"])
     words.end()
-    action, engine = required_text(given, "action").lower(), str(given.get("engine") or SPARK)
+    action, engine = required_text(arguments, "action").lower(), str(arguments.get("engine") or SPARK)
     if action not in {"add", "update", "drop"}:
         raise InvalidArgument(f"argument 'action' must be add, update or drop, not '{action}'")
-    catalog, name = names.require_catalog_name(table_name(required_text(given, "view")), "CALL sys.alter_view_dialect: view")
+    catalog, name = names.require_catalog_name(table_name(required_text(arguments, "view")), "CALL sys.alter_view_dialect: view")
     view = catalog.view(name)
     if (engine in view.dialects) is (action == "add"):
         raise InvalidArgument(f"view {view.name} has {'a' if action == 'add' else 'no'} query for '{engine}'; use another action")
-    catalog.alter_view(name, dialects={engine: None if action == "drop" else required_text(given, "query")})
+    catalog.alter_view(name, dialects={engine: None if action == "drop" else required_text(arguments, "query")})
     return frame_of_result(names.spark, None)
 
 
@@ -241,102 +241,110 @@ OF_CATALOGS: dict[str, Callable[[KnownTables, TokenCursor], Any]] = {
 """Procedures on several tables or on views, by name."""
 
 
-def _compact(table: Table, given: Arguments) -> Any:
-    strategy = str(given.get("order_strategy", "none")).lower()
-    order = parts_of(given, "order_by") if strategy != "none" else []
-    chosen: dict[str, Any] = {"order_by": order, "strategy": strategy} if order else {}
-    if not order and "order_by" in given:
+def _compact(table: Table, arguments: Arguments) -> Any:
+    strategy = str(arguments.get("order_strategy", "none")).lower()
+    order = parts_of(arguments, "order_by") if strategy != "none" else []
+    clustering: dict[str, Any] = {"order_by": order, "strategy": strategy} if order else {}
+    if not order and "order_by" in arguments:
         raise InvalidArgument("argument 'order_by' needs an order_strategy: order, zorder or hilbert")
-    kind = str(given.get("compact_strategy", "full")).lower()
+    kind = str(arguments.get("compact_strategy", "full")).lower()
     if kind not in {"full", "minor"}:
         raise InvalidArgument(f"argument 'compact_strategy' must be full or minor, not '{kind}'")
     full = kind == "full"
-    return table.compact(full, partitions_of(given), filter=_optional_text(given, "where"), options=options_of(given), **chosen)
-
-
-def _expire_snapshots(table: Table, given: Arguments) -> Any:
-    return table.expire_snapshots(
-        retain_max=whole_number(given, "retain_max"),
-        retain_min=whole_number(given, "retain_min"),
-        older_than=time_of(given, "older_than"),
-        limit=whole_number(given, "max_deletes"),
-        options=options_of(given),
+    return table.compact(
+        full, partitions_of(arguments), filter=_optional_text(arguments, "where"), options=options_of(arguments), **clustering
     )
 
 
-def _expire_partitions(table: Table, given: Arguments) -> Any:
-    options = {key: str(given[name]) for name, key in _EXPIRY_OPTIONS.items() if name in given} | (options_of(given) or {})
-    age, before = _duration(given, "expiration_time"), None
+def _expire_snapshots(table: Table, arguments: Arguments) -> Any:
+    return table.expire_snapshots(
+        retain_max=whole_number(arguments, "retain_max"),
+        retain_min=whole_number(arguments, "retain_min"),
+        older_than=time_of(arguments, "older_than"),
+        limit=whole_number(arguments, "max_deletes"),
+        options=options_of(arguments),
+    )
+
+
+def _expire_partitions(table: Table, arguments: Arguments) -> Any:
+    options = {key: str(arguments[name]) for name, key in _EXPIRY_OPTIONS.items() if name in arguments} | (options_of(arguments) or {})
+    age, before = _duration(arguments, "expiration_time"), None
     if age is not None:
         now = datetime.now()  # noqa: DTZ005  # partition values are local times
         before = now - min(age, now - datetime.min)  # noqa: DTZ901  # as above
     return table.expire_partitions(before, options=options)
 
 
-def _rollback(table: Table, given: Arguments) -> Any:
-    if len(given) != 1:
+def _rollback(table: Table, arguments: Arguments) -> Any:
+    if len(arguments) != 1:
         raise InvalidArgument("rollback takes exactly one of version, snapshot and tag")
-    if "tag" in given:
-        return table.rollback_to(tag=str(given["tag"]))
-    if "snapshot" in given:
-        return table.rollback_to(whole_number(given, "snapshot"))
-    version = required_text(given, "version")
+    if "tag" in arguments:
+        return table.rollback_to(tag=str(arguments["tag"]))
+    if "snapshot" in arguments:
+        return table.rollback_to(whole_number(arguments, "snapshot"))
+    version = required_text(arguments, "version")
     return table.rollback_to(int(version)) if version.isdecimal() else table.rollback_to(tag=version)
 
 
-def _number_or_text(given: Arguments, name: str) -> int | str:
+def _number_or_text(arguments: Arguments, name: str) -> int | str:
     """Return milliseconds as a number, a time as its text."""
-    text = required_text(given, name)
+    text = required_text(arguments, name)
     return int(text) if text.isdecimal() else text
 
 
-def _restore(table: Table, given: Arguments) -> Any:
-    version = required_text(given, "version")
+def _restore(table: Table, arguments: Arguments) -> Any:
+    version = required_text(arguments, "version")
     return table.restore(int(version)) if version.isdecimal() else table.restore(tag=version)
 
 
-def _each(given: Arguments, name: str, act: Callable[[str], Any]) -> Any:
+def _each(arguments: Arguments, name: str, act: Callable[[str], Any]) -> Any:
     """Run ``act`` for each of several names, and return the last result."""
-    done = None
-    for text in required_text(given, name).split(","):
-        done = act(text.strip())
-    return done
+    result = None
+    for text in required_text(arguments, name).split(","):
+        result = act(text.strip())
+    return result
 
 
-def _mark_done(table: Table, given: Arguments) -> Any:
-    required_text(given, "partitions")
-    return table.mark_partitions_done(partitions_of(given) or [])
+def _mark_done(table: Table, arguments: Arguments) -> Any:
+    required_text(arguments, "partitions")
+    return table.mark_partitions_done(partitions_of(arguments) or [])
 
 
-def _orphans(table: Table, given: Arguments) -> Any:
-    dry = true_or_false(given, "dry_run")
-    found = table.remove_orphan_files(time_of(given, "older_than"), dry_run=dry)
-    return _orphan_rows(found)
+def _orphans(table: Table, arguments: Arguments) -> Any:
+    dry = true_or_false(arguments, "dry_run")
+    orphans = table.remove_orphan_files(time_of(arguments, "older_than"), dry_run=dry)
+    return _orphan_rows(orphans)
 
 
-def _orphan_rows(found: Sequence[OrphanFile]) -> pa.Table:
-    return pa.table({"path": pa.array([f.path for f in found], pa.string()), "size": pa.array([f.size for f in found], pa.int64())})
+def _orphan_rows(orphans: Sequence[OrphanFile]) -> pa.Table:
+    return pa.table({"path": pa.array([f.path for f in orphans], pa.string()), "size": pa.array([f.size for f in orphans], pa.int64())})
 
 
-def _purge(table: Table, given: Arguments) -> Any:
-    done = table.purge(required_text(given, "where"), dry_run=true_or_false(given, "dry_run"))
-    members = {"gone": done.gone, "rows": done.rows, "files": done.files, "snapshots": done.snapshots, "snapshot_id": done.snapshot_id}
+def _purge(table: Table, arguments: Arguments) -> Any:
+    purged = table.purge(required_text(arguments, "where"), dry_run=true_or_false(arguments, "dry_run"))
+    members = {
+        "gone": purged.gone,
+        "rows": purged.rows,
+        "files": purged.files,
+        "snapshots": purged.snapshots,
+        "snapshot_id": purged.snapshot_id,
+    }
     types = {name: pa.bool_() if name == "gone" else pa.int64() for name in members}
     columns = [pa.array([value], types[name]) for name, value in members.items()]
-    held = pa.array([[str(holder) for holder in done.holders]], pa.list_(pa.string()))
-    return pa.table([*columns, held], [*members, "holders"])
+    holders = pa.array([[str(holder) for holder in purged.holders]], pa.list_(pa.string()))
+    return pa.table([*columns, holders], [*members, "holders"])
 
 
-def _missing_files(table: Table, given: Arguments) -> Any:
-    done = table.remove_unexisting_files(dry_run=true_or_false(given, "dry_run"))
-    return pa.table({"fileName": pa.array(done.paths, pa.string())})
+def _missing_files(table: Table, arguments: Arguments) -> Any:
+    removed = table.remove_unexisting_files(dry_run=true_or_false(arguments, "dry_run"))
+    return pa.table({"fileName": pa.array(removed.paths, pa.string())})
 
 
-def _repair_earliest(table: Table, given: Arguments) -> Any:
-    wanted = whole_number(given, "snapshot_id")
-    if wanted is None:
+def _repair_earliest(table: Table, arguments: Arguments) -> Any:
+    snapshot_id = whole_number(arguments, "snapshot_id")
+    if snapshot_id is None:
         raise InvalidArgument("the procedure needs an argument 'snapshot_id'")
-    return table.repair_earliest_snapshot(wanted)
+    return table.repair_earliest_snapshot(snapshot_id)
 
 
 PROCEDURES: dict[str, Procedure] = {

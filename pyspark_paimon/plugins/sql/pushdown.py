@@ -62,24 +62,24 @@ class Usage:
         # An older snapshot or a setting may give the columns of an older schema.
         scan = table.scan(**travel)
         schema = scan.table_schema
-        others = self.metadata_of(table)
+        metadata_columns = self.metadata_of(table)
         if self.names is None:
-            columns = [*schema.names, *others] if others else None
+            columns = [*schema.names, *metadata_columns] if metadata_columns else None
         else:
-            columns = [*(name for name in schema.names if name.upper() in self.names), *others] or list(schema.names[:1])
+            columns = [*(name for name in schema.names if name.upper() in self.names), *metadata_columns] or list(schema.names[:1])
         if columns is not None:
-            scan = table.scan(columns=columns, **travel) if others else scan.projected(columns)
+            scan = table.scan(columns=columns, **travel) if metadata_columns else scan.projected(columns)
         pushed = self.projection(schema, zone)
         return narrowed(scan, pushed), pushed.inclusive != TRUE
 
     def projection(self, schema: TableSchema, zone: Callable[[], str]) -> Projection:
         """Return the conditions that a scan evaluates as Spark does. Exact: they are all that the query has."""
-        found, exact = list[Predicate](), self.is_whole
+        predicates, exact = list[Predicate](), self.is_whole
         for text in self.conditions:
             predicate = _evaluable(text, schema, zone)
             exact = exact and predicate is not None
-            found += [] if predicate is None else [predicate]
-        return Projection(all_of(*found), exact=exact)
+            predicates += [] if predicate is None else [predicate]
+        return Projection(all_of(*predicates), exact=exact)
 
 
 def narrowed(scan: Scan, pushed: Projection) -> Scan:
@@ -156,14 +156,14 @@ def usages(text: str) -> dict[int, Usage]:
     parts = (part.upper() for word in words for part in (word.text, *word.text.split(".")))
     names = frozenset(parts) if _names_columns(query.tree) else None
     metadata = METADATA_NAMES.intersection(word.text for word in words if word.kind is not TokenType.STRING)
-    found = {}
+    usage_by_start = {}
     for table in query.tree.find_all(exp.Table):
         first = next((part for part in table.parts if isinstance(part, exp.Identifier)), None)
         start = None if first is None else first.meta.get("start")
         if start is not None:
             conditions, is_whole = ((), False) if renames_columns(table) else _conditions(table)
-            found[start] = Usage(conditions, None if renames_columns(table) else names, metadata, query.is_whole and is_whole)
-    return found
+            usage_by_start[start] = Usage(conditions, None if renames_columns(table) else names, metadata, query.is_whole and is_whole)
+    return usage_by_start
 
 
 def renames_columns(table: exp.Table) -> bool:
@@ -221,10 +221,10 @@ def _as_cast(node: exp.Expr) -> exp.Expr:
 
 
 def _without_table(term: exp.Expr) -> exp.Expr:
-    found = term.copy()
-    for column in list(found.find_all(exp.Column)):
+    unqualified = term.copy()
+    for column in list(unqualified.find_all(exp.Column)):
         column.set("table", None)
-    return found
+    return unqualified
 
 
 def terms(condition: exp.Expr) -> Iterator[exp.Expr]:
@@ -241,6 +241,6 @@ def terms(condition: exp.Expr) -> Iterator[exp.Expr]:
 def _may_be_null(table: exp.Table, select: exp.Select) -> bool:
     """Return whether an outer join may replace the table's rows by nulls."""
     joins = select.args.get("joins") or []
-    at = joins.index(table.parent) if isinstance(table.parent, exp.Join) else -1
-    own = at >= 0 and (joins[at].side in {"LEFT", "FULL"} or joins[at].kind in {"SEMI", "ANTI"})
-    return own or any(join.side in {"RIGHT", "FULL"} for join in joins[at + 1 :])
+    join_index = joins.index(table.parent) if isinstance(table.parent, exp.Join) else -1
+    is_outer = join_index >= 0 and (joins[join_index].side in {"LEFT", "FULL"} or joins[join_index].kind in {"SEMI", "ANTI"})
+    return is_outer or any(join.side in {"RIGHT", "FULL"} for join in joins[join_index + 1 :])

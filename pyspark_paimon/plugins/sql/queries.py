@@ -38,9 +38,9 @@ def run_query(names: KnownTables, text: str) -> Any:
     """
     text = f"{names.common} SELECT * FROM ({text})" if names.common else text  # noqa: S608  # both are the user's own SQL
     text = with_views(names, text)
-    known = _metadata_answer(names, text)
-    if known is not None:
-        return known
+    answer = _metadata_answer(names, text)
+    if answer is not None:
+        return answer
     query, frames = replace_tables(names, text)
     return names.spark.sql(query, **frames) if frames else names.spark.sql(text)
 
@@ -52,8 +52,8 @@ def with_views(names: KnownTables, text: str) -> str:
 
 def _metadata_answer(names: KnownTables, text: str) -> Any:
     """Return the answer of a query that needs no data file. None: it needs them."""
-    wanted = SimpleAggregate.of(text)
-    if wanted is None:
+    aggregate = SimpleAggregate.of(text)
+    if aggregate is None:
         return None
     words = TokenCursor(text)
     relation = next(iter(relations(words)), None)
@@ -62,10 +62,10 @@ def _metadata_answer(names: KnownTables, text: str) -> Any:
         return None
     start, words.at = relation.start, relation.word
     name = words.name()
-    found = _find_table(names, name, words, usage)
-    if found is None:
+    table_and_travel = _find_table(names, name, words, usage)
+    if table_and_travel is None:
         return None
-    table, travel = found
+    table, travel = table_and_travel
     scan = table.scan(**travel)
     pushed = usage.projection(scan.table_schema, lambda: _zone(names))
     if not pushed.exact:
@@ -73,7 +73,7 @@ def _metadata_answer(names: KnownTables, text: str) -> Any:
     end = words.tokens[words.at - 1].end + 1
     alias = "" if has_alias(words) else f" AS {quote_name(name[-1])}"
     query = f"{_escape(text[:start])}{{paimon}}{alias}{_escape(text[end:])}"
-    return wanted.answer(names.spark, narrowed(scan, pushed), query)
+    return aggregate.answer(names.spark, narrowed(scan, pushed), query)
 
 
 def replace_tables(names: KnownTables, text: str) -> tuple[str, dict[str, Any]]:
@@ -87,7 +87,7 @@ def replace_tables(names: KnownTables, text: str) -> tuple[str, dict[str, Any]]:
         if names.has_table(target):
             written = ".".join(target)
             raise InvalidArgument(f"this form of INSERT cannot write {written} of the catalog; write one INSERT INTO a table and one query")
-    found: dict[int, TableScan | Any] = {}
+    source_by_start: dict[int, TableScan | Any] = {}
     used = usages(text)
     parts: list[str] = []
     end = 0
@@ -103,8 +103,8 @@ def replace_tables(names: KnownTables, text: str) -> tuple[str, dict[str, Any]]:
             source = _scan(names, name, words, used.get(start, Usage()))
         if source is None:
             continue
-        key = f"paimon_{len(found)}"
-        found[start] = source
+        key = f"paimon_{len(source_by_start)}"
+        source_by_start[start] = source
         named = words.tokens[words.at - 1].end + 1
         skip_sample(words)
         alias = "" if has_alias(words) else f" AS {quote_name(name[-1])}"
@@ -112,11 +112,11 @@ def replace_tables(names: KnownTables, text: str) -> tuple[str, dict[str, Any]]:
         end = words.tokens[words.at - 1].end + 1
         parts += [_escape(text[named:end]), alias]
     query = "".join([*parts, _escape(text[end:])])
-    found |= prune_joins(text, {start: source for start, source in found.items() if isinstance(source, TableScan)})
-    frames = {start: each.scan.to_spark(exact=False) if isinstance(each, TableScan) else each for start, each in found.items()}
+    source_by_start |= prune_joins(text, {start: source for start, source in source_by_start.items() if isinstance(source, TableScan)})
+    frames = {start: each.scan.to_spark(exact=False) if isinstance(each, TableScan) else each for start, each in source_by_start.items()}
     named_metadata = [METADATA_NAMES.intersection(frame.columns) for start, frame in frames.items() if used.get(start, Usage()).metadata]
     hidden = set().union(*named_metadata)
-    return _without_hidden(query, hidden, len(frames)), {f"paimon_{at}": frame for at, frame in enumerate(frames.values())}
+    return _without_hidden(query, hidden, len(frames)), {f"paimon_{number}": frame for number, frame in enumerate(frames.values())}
 
 
 def _without_hidden(query: str, hidden: set[str], tables: int) -> str:
@@ -157,8 +157,8 @@ def _escape(text: str) -> str:
 
 def _scan(names: KnownTables, name: NameParts, words: TokenCursor, usage: Usage) -> TableScan | None:
     """Return the scan of a table; None: Spark reads it."""
-    found = _find_table(names, name, words, usage)
-    return None if found is None else TableScan(*usage.scan(*found, lambda: _zone(names)))
+    table_and_travel = _find_table(names, name, words, usage)
+    return None if table_and_travel is None else TableScan(*usage.scan(*table_and_travel, lambda: _zone(names)))
 
 
 def _zone(names: KnownTables) -> str:

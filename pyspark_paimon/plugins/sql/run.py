@@ -181,8 +181,8 @@ def sql(spark: SparkSession, text: str, args: Parameters | None = None, *, catal
     for first, run in STATEMENTS.items():
         if (not common or first in AFTER_QUERIES) and words.take(*first.split()):
             with time_zone(lambda: str(spark.conf.get("spark.sql.session.timeZone"))):
-                done = run(names, words)
-            return run_query(KnownTables(spark, catalog), text) if done is None else done
+                result = run(names, words)
+            return run_query(KnownTables(spark, catalog), text) if result is None else result
     return run_query(KnownTables(spark, catalog), text)
 
 

@@ -35,13 +35,15 @@ def show_partitions(names: KnownTables, words: TokenCursor) -> Any:
     table = names.find(words.name())
     if table is None:
         return None
-    wanted = partition_spec(words) if words.take("PARTITION") else {}
+    spec = partition_spec(words) if words.take("PARTITION") else {}
     words.end()
-    found = table.partitions()
-    if wanted:
-        named = display_pattern(spec_of(wanted, table.table_schema), table.table_schema)
-        found = found.filter(pa.array([named.fullmatch(text) is not None for text in found["partition"].to_pylist()], pa.bool_()))
-    return frame_of_rows(names.spark, found)
+    partitions = table.partitions()
+    if spec:
+        named = display_pattern(spec_of(spec, table.table_schema), table.table_schema)
+        partitions = partitions.filter(
+            pa.array([named.fullmatch(text) is not None for text in partitions["partition"].to_pylist()], pa.bool_())
+        )
+    return frame_of_rows(names.spark, partitions)
 
 
 def show_properties(names: KnownTables, words: TokenCursor) -> Any:
@@ -51,9 +53,9 @@ def show_properties(names: KnownTables, words: TokenCursor) -> Any:
         return None
     options = sorted(table.options.items())
     if not words.done:
-        wanted = [".".join(words.name()) for _ in words.items()]
+        requested_keys = [".".join(words.name()) for _ in words.items()]
         words.end()
-        options = [(key, value) for key, value in options if key in wanted]
+        options = [(key, value) for key, value in options if key in requested_keys]
     columns = {"key": pa.array([key for key, _ in options], pa.string()), "value": pa.array([value for _, value in options], pa.string())}
     return frame_of_rows(names.spark, pa.table(columns))
 
@@ -63,9 +65,9 @@ def describe_history(names: KnownTables, words: TokenCursor) -> Any:
     table = names.find(words.name())
     if table is None:
         return None
-    most = words.whole_number() if words.take("LIMIT") else None
+    limit = words.whole_number() if words.take("LIMIT") else None
     words.end()
-    return frame_of_rows(names.spark, table.history(most))
+    return frame_of_rows(names.spark, table.history(limit))
 
 
 def describe(names: KnownTables, words: TokenCursor) -> Any:
@@ -120,10 +122,10 @@ def show_tables(names: KnownTables, words: TokenCursor) -> Any:
     pattern = like_pattern(words)
     if names.catalog is None or (database is not None and database not in names.catalog.list_databases()):
         return None
-    known = names.database if database is None else database
-    tables = names.catalog.list_tables(known) if known in names.catalog.list_databases() else []
-    rows = [(known, name, False) for name in tables if pattern.fullmatch(name)]
-    if known == DEFAULT_DATABASE and database is None:
+    listed_database = names.database if database is None else database
+    tables = names.catalog.list_tables(listed_database) if listed_database in names.catalog.list_databases() else []
+    rows = [(listed_database, name, False) for name in tables if pattern.fullmatch(name)]
+    if listed_database == DEFAULT_DATABASE and database is None:
         rows += [tuple(row) for row in names.spark.sql(words.text).collect()]
     columns = zip(*rows, strict=True) if rows else ((), (), ())
     arrays = [pa.array(column, kind) for column, kind in zip(columns, (pa.string(), pa.string(), pa.bool_()), strict=True)]
@@ -139,8 +141,8 @@ def show_databases(names: KnownTables, words: TokenCursor) -> Any:
         return None
     pattern = like_pattern(words)
     ours = {name for name in names.catalog.list_databases() if pattern.fullmatch(name)}
-    found = sorted(ours | {row[0] for row in names.spark.sql(words.text).collect()})
-    return frame_of_rows(names.spark, pa.table({"namespace": pa.array(found, pa.string())}))
+    database_names = sorted(ours | {row[0] for row in names.spark.sql(words.text).collect()})
+    return frame_of_rows(names.spark, pa.table({"namespace": pa.array(database_names, pa.string())}))
 
 
 def create_database(names: KnownTables, words: TokenCursor) -> Any:
@@ -207,37 +209,37 @@ def show_table_extended(names: KnownTables, words: TokenCursor) -> Any:
         return None
     words.expect("LIKE")
     text = str(words.literal())
-    wanted = partition_spec(words) if words.take("PARTITION") else None
+    spec = partition_spec(words) if words.take("PARTITION") else None
     words.end()
     pattern = compile_pattern(text)
-    found = [name for name in names.catalog.list_tables(database) if pattern.fullmatch(name)]
-    if wanted is not None and found != [text]:
+    matching_tables = [name for name in names.catalog.list_tables(database) if pattern.fullmatch(name)]
+    if spec is not None and matching_tables != [text]:
         raise InvalidArgument(f"SHOW TABLE EXTENDED ... PARTITION needs the name of one table, and '{text}' is none of {database}")
-    rows = [(database, name, False, _information(names, database, name, wanted)) for name in found]
+    rows = [(database, name, False, _information(names, database, name, spec)) for name in matching_tables]
     types = {"namespace": pa.string(), "tableName": pa.string(), "isTemporary": pa.bool_(), "information": pa.string()}
     columns = zip(*rows, strict=True) if rows else ((),) * len(types)
     arrays = [pa.array(column, kind) for column, kind in zip(columns, types.values(), strict=True)]
     return frame_of_rows(names.spark, pa.table(arrays, list(types)))
 
 
-def _information(names: KnownTables, database: str, name: str, wanted: dict[str, object] | None) -> str:
+def _information(names: KnownTables, database: str, name: str, spec: dict[str, object] | None) -> str:
     """Return the lines that describe a table, or one of its partitions."""
     table = names.table((database, name))
-    if wanted is None:
+    if spec is None:
         rows = description_rows(table, extended=True).to_pylist()
-        place = next(at for at, row in enumerate(rows) if row["col_name"].startswith("#"))
-        facts = {"Database": database, "Table": name, **{row["col_name"]: row["data_type"] for row in rows[place + 1 :]}}
-        columns = [f" |-- {row['col_name']}: {row['data_type']}" for row in rows[: place - 1]]
+        header_index = next(index for index, row in enumerate(rows) if row["col_name"].startswith("#"))
+        facts = {"Database": database, "Table": name, **{row["col_name"]: row["data_type"] for row in rows[header_index + 1 :]}}
+        columns = [f" |-- {row['col_name']}: {row['data_type']}" for row in rows[: header_index - 1]]
         return "\n".join([*(f"{key}: {value}" for key, value in facts.items()), "Schema: root", *columns, ""])
-    matches = display_pattern(spec_of(wanted, table.table_schema), table.table_schema).fullmatch
-    found = [row for row in table.partitions().to_pylist() if matches(row["partition"])]
-    if len(found) != 1:
-        shown = ", ".join(f"{key}={value}" for key, value in wanted.items())
-        raise InvalidArgument(f"SHOW TABLE EXTENDED: {len(found)} partitions of {database}.{name} match ({shown}); name one of them")
-    parameters = ", ".join(f"{key}={value}" for key, value in found[0].items() if key != "partition")
-    return (
-        f"Partition Values: [{found[0]['partition'].replace('/', ', ')}]\nPartition Parameters: {{{parameters}}}\nLocation: {table.path}\n"
-    )
+    matches = display_pattern(spec_of(spec, table.table_schema), table.table_schema).fullmatch
+    matching_partitions = [row for row in table.partitions().to_pylist() if matches(row["partition"])]
+    if len(matching_partitions) != 1:
+        shown = ", ".join(f"{key}={value}" for key, value in spec.items())
+        raise InvalidArgument(
+            f"SHOW TABLE EXTENDED: {len(matching_partitions)} partitions of {database}.{name} match ({shown}); name one of them"
+        )
+    parameters = ", ".join(f"{key}={value}" for key, value in matching_partitions[0].items() if key != "partition")
+    return f"Partition Values: [{matching_partitions[0]['partition'].replace('/', ', ')}]\nPartition Parameters: {{{parameters}}}\nLocation: {table.path}\n"
 
 
 def refresh(names: KnownTables, words: TokenCursor) -> Any:

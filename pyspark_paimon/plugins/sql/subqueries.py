@@ -88,12 +88,12 @@ class Subqueries:
         values: Expressions to compute for each row, by the name of their column in the result.
         """
         keys = self.table.table_schema.primary_keys
-        chosen = ", ".join(
-            [f"{quote_name(name)} AS {_KEY}{at}" for at, name in enumerate(keys)]
+        selected = ", ".join(
+            [f"{quote_name(name)} AS {_KEY}{position}" for position, name in enumerate(keys)]
             + [f"({text}) AS {name}" for name, text in (values or {}).items()]
         )
-        frame = run_query(self.names, f"SELECT {chosen} FROM {self.source} WHERE {self.text}")  # noqa: S608  # the user's own SQL
-        return frame, " AND ".join(f"t.{quote_name(name)} = s.{_KEY}{at}" for at, name in enumerate(keys))
+        frame = run_query(self.names, f"SELECT {selected} FROM {self.source} WHERE {self.text}")  # noqa: S608  # the user's own SQL
+        return frame, " AND ".join(f"t.{quote_name(name)} = s.{_KEY}{position}" for position, name in enumerate(keys))
 
     def _replaced(self, text: str, literal: Callable[[str, str], str]) -> str:
         """Return a text with literals in place of its subqueries.
@@ -159,8 +159,8 @@ class Subqueries:
             raise InvalidArgument(f"the subquery ({query:.80}) must have one column and at most one row. Nothing was changed")
         return rows.column(0)[0] if rows.num_rows else pa.scalar(None, rows.schema.field(0).type)
 
-    def _rows(self, query: str, most: int) -> pa.Table:
-        return self._frame(query).limit(most).toArrow()
+    def _rows(self, query: str, limit: int) -> pa.Table:
+        return self._frame(query).limit(limit).toArrow()
 
     def _frame(self, query: str) -> Any:
         from pyspark.errors import AnalysisException  # noqa: PLC0415  # the caller has a session: pyspark is loaded
@@ -185,4 +185,4 @@ def has_subquery(text: str) -> bool:
     (True, False)
     """
     words = TokenCursor(text)
-    return any(words.peek(at) == "(" and words.peek(at + 1) in _STARTS for at in range(len(words.tokens)))
+    return any(words.peek(index) == "(" and words.peek(index + 1) in _STARTS for index in range(len(words.tokens)))

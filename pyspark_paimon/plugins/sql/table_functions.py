@@ -32,12 +32,12 @@ class TableFunction:
     options: Callable[[Table, Sequence[str]], dict[str, str] | None]
 
 
-def _to_auto_tag(table: Table, given: Sequence[str]) -> dict[str, str] | None:
+def _to_auto_tag(table: Table, arguments: Sequence[str]) -> dict[str, str] | None:
     """Return the changes since the automatic tag before another one.
 
     None: one of them does not exist. Raises ``InvalidArgument`` for a name that automatic tags do not have.
     """
-    name, periods = given[0], TagPeriods.of(table.options)
+    name, periods = arguments[0], TagPeriods.of(table.options)
     end = periods.time(name)
     if end is None:
         raise InvalidArgument(f"paimon_incremental_to_auto_tag: '{name}' is not the name of an automatic tag of {table.path}")
@@ -72,11 +72,11 @@ def function_frame(names: KnownTables, name: NameParts, words: TokenCursor) -> A
     if called in UNSUPPORTED_FUNCTIONS:
         raise InvalidArgument(f"function '{called}' is not supported: {UNSUPPORTED_FUNCTIONS[called]}")
     function = TABLE_FUNCTIONS[called]
-    given = [words.literal() for _ in words.items()]
-    if len(given) != 1 + len(function.arguments):
-        raise InvalidArgument(f"{called} takes a table and {', '.join(function.arguments)}; {len(given)} arguments are given")
-    table = names.table(table_name(str(given[0])))
-    options = function.options(table, [str(value) for value in given[1:]])
+    literals = [words.literal() for _ in words.items()]
+    if len(literals) != 1 + len(function.arguments):
+        raise InvalidArgument(f"{called} takes a table and {', '.join(function.arguments)}; {len(literals)} arguments are given")
+    table = names.table(table_name(str(literals[0])))
+    options = function.options(table, [str(value) for value in literals[1:]])
     if options is None:
         return table.scan(limit=0).to_spark()
     frame = table.scan(options=options).to_spark()
@@ -105,18 +105,18 @@ def replace_max_pt(names: KnownTables, text: str) -> str:
     except InvalidArgument:  # Spark's error explains it better
         return text
     parts, end = list[str](), 0
-    for at in range(len(words.tokens)):
-        words.at = at
+    for index in range(len(words.tokens)):
+        words.at = index
         start = words.here
-        if at and words.tokens[at - 1].text == ".":
+        if index and words.tokens[index - 1].text == ".":
             continue
         words.take("PAIMON", ".")
         if not (words.take("SYS", ".", _GREATEST) or words.take(_GREATEST)) or words.peek() != "(":
             continue
-        given = [words.literal() for _ in words.items()]
-        if len(given) != 1:
-            raise InvalidArgument(f"max_pt takes the name of a table; {len(given)} arguments are given")
-        parts += [text[end:start], _greatest_partition(names, str(given[0]))]
+        literals = [words.literal() for _ in words.items()]
+        if len(literals) != 1:
+            raise InvalidArgument(f"max_pt takes the name of a table; {len(literals)} arguments are given")
+        parts += [text[end:start], _greatest_partition(names, str(literals[0]))]
         end = words.tokens[words.at - 1].end + 1
     return "".join([*parts, text[end:]])
 
@@ -128,9 +128,9 @@ def _greatest_partition(names: KnownTables, text: str) -> str:
     if not schema.partition_keys:
         raise InvalidArgument(f"max_pt('{text}'): the table has no partitions")
     first = schema.partition_keys[0]
-    found = table.scan().aggregate({first: ["max"]}).column(0)[0]
-    if not found.is_valid:
+    greatest = table.scan().aggregate({first: ["max"]}).column(0)[0]
+    if not greatest.is_valid:
         raise InvalidArgument(f"max_pt('{text}'): no partition has rows")
-    kind, value = spark_type(schema.field(first).type).simpleString(), found.as_py()
+    kind, value = spark_type(schema.field(first).type).simpleString(), greatest.as_py()
     plain = value if isinstance(value, str) else re.sub(r"^(True|False)$", lambda match: match[0].lower(), str(value))
     return text_literal(plain) if isinstance(value, str) else f"CAST({text_literal(plain)} AS {kind})"

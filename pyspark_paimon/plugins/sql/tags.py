@@ -35,11 +35,11 @@ def alter_tag(names: KnownTables, table: Table, words: TokenCursor) -> Any:
         return frame_of_result(names.spark, table.rename_tag(old, new))
     if words.take("DELETE", "TAG"):
         quiet = words.take("IF", "EXISTS")
-        name, known = words.part(), _names(table)
+        name, tag_names = words.part(), _names(table)
         words.end()
-        for one in [name] if name in known else [part.strip() for part in name.split(",")]:
-            if one in known or not quiet:
-                table.delete_tag(one)
+        for tag in [name] if name in tag_names else [part.strip() for part in name.split(",")]:
+            if tag in tag_names or not quiet:
+                table.delete_tag(tag)
         return frame_of_result(names.spark, None)
     return None
 
@@ -81,5 +81,5 @@ def _options(words: TokenCursor) -> tuple[str, int | None, timedelta | None]:
 
 
 def _names(table: Table) -> list[str]:
-    found: list[str] = table.tags()["tag_name"].to_pylist()
-    return found
+    tag_names: list[str] = table.tags()["tag_name"].to_pylist()
+    return tag_names

@@ -69,14 +69,14 @@ def expand_views(names: KnownTables, text: str, columns_of: ColumnsOf, above: tu
 
 def views_read_by(names: KnownTables, text: str) -> set[str]:
     """Return the names of the views that a query reads, also through other views."""
-    found: set[str] = set()
+    view_names: set[str] = set()
     waiting = [text]
     while waiting:
         for source in _sources(names, without_table_words(waiting.pop())):
-            if source.view is not None and source.view.name not in found:
-                found.add(source.view.name)
+            if source.view is not None and source.view.name not in view_names:
+                view_names.add(source.view.name)
                 waiting.append(source.view.text())
-    return found
+    return view_names
 
 
 def qualify_names(names: KnownTables, text: str) -> str:
@@ -114,7 +114,7 @@ def _unqualify_columns(names: KnownTables, text: str) -> str:
 
     Columns stay where another table or alias of the text may be named ``t``, too.
     """
-    words, found, tables = TokenCursor(text), dict[NameParts, str](), set[int]()
+    words, last_by_name, tables = TokenCursor(text), dict[NameParts, str](), set[int]()
     travelling = list[str]()
     for relation in relations(words):
         first = words.at = relation.word
@@ -127,16 +127,21 @@ def _unqualify_columns(names: KnownTables, text: str) -> str:
             travelling.append(name[-1].lower())
         elif not has_alias(words):
             tables |= {*range(first, last + 1)}
-            whole = name if len(name) > 1 else (names.database, *name)
-            found[tuple(part.lower() for part in whole)] = name[-1]
+            qualified = name if len(name) > 1 else (names.database, *name)
+            last_by_name[tuple(part.lower() for part in qualified)] = name[-1]
     dots = [token.text == "." for token in words.tokens]
-    others = [
+    plain_words = [
         token.text.lower()
-        for at, token in enumerate(words.tokens)
-        if at not in tables and token.kind is not TokenType.STRING and not (at and dots[at - 1]) and dots[at + 1 : at + 2] != [True]
+        for index, token in enumerate(words.tokens)
+        if index not in tables
+        and token.kind is not TokenType.STRING
+        and not (index and dots[index - 1])
+        and dots[index + 1 : index + 2] != [True]
     ]
-    lasts = [*others, *travelling, *(name.lower() for name in found.values())]
-    return replace_qualifiers(text, {whole: quote_name(last) for whole, last in found.items() if lasts.count(last.lower()) == 1})
+    lasts = [*plain_words, *travelling, *(name.lower() for name in last_by_name.values())]
+    return replace_qualifiers(
+        text, {qualified: quote_name(last) for qualified, last in last_by_name.items() if lasts.count(last.lower()) == 1}
+    )
 
 
 def _qualified(names: KnownTables, name: NameParts, *, is_view: bool = False) -> str | None:
@@ -152,35 +157,35 @@ def _view_query(names: KnownTables, view: View, columns_of: ColumnsOf, above: tu
         raise InvalidArgument(f"view {view.name} reads itself: {' -> '.join((*above, view.name))}; create one of them again, without it")
     # Other engines store texts as they were typed: a comment or semicolon at the end would hide the bracket after it.
     text = expand_views(names, TokenCursor(view.text()).rest(), columns_of, (*above, view.name))
-    wanted = [field.name for field in view.fields]
-    known = _output_names(text)
-    if known is None or len(known) != len(wanted):
-        known = list(columns_of(text))
-    if known == wanted:
+    view_columns = [field.name for field in view.fields]
+    output_names = _output_names(text)
+    if output_names is None or len(output_names) != len(view_columns):
+        output_names = list(columns_of(text))
+    if output_names == view_columns:
         return text
-    if len(known) < len(wanted):
+    if len(output_names) < len(view_columns):
         raise InvalidArgument(
-            f"view {view.name} has {len(wanted)} columns, and its query {len(known)}: {', '.join(known)}; create it again from the tables of now"
+            f"view {view.name} has {len(view_columns)} columns, and its query {len(output_names)}: {', '.join(output_names)}; create it again from the tables of now"
         )
-    refuse_moved(view.name, text, known, wanted)
+    refuse_moved(view.name, text, output_names, view_columns)
     # A star has the columns that its tables got after the view.
-    names_by_position = [*wanted, *(f"{_HIDDEN}{at}" for at in range(len(wanted), len(known)))]
-    chosen, every = (", ".join(map(quote_name, columns)) for columns in (wanted, names_by_position))
-    return f"SELECT {chosen} FROM ({text}) AS {quote_name(view.name.rpartition('.')[2])}({every})"  # noqa: S608  # the user's own SQL
+    names_by_position = [*view_columns, *(f"{_HIDDEN}{position}" for position in range(len(view_columns), len(output_names)))]
+    selected, every = (", ".join(map(quote_name, columns)) for columns in (view_columns, names_by_position))
+    return f"SELECT {selected} FROM ({text}) AS {quote_name(view.name.rpartition('.')[2])}({every})"  # noqa: S608  # the user's own SQL
 
 
-def refuse_moved(name: str, text: str, known: Sequence[str], wanted: Sequence[str]) -> None:
+def refuse_moved(name: str, text: str, output_names: Sequence[str], view_columns: Sequence[str]) -> None:
     """Raise ``InvalidArgument`` if a star gives a column of the view at another position.
 
     known: Columns of the query now. wanted: Columns of the view.
     """
     if _output_names(text) is not None:
         return
-    lower = [column.lower() for column in known]
-    for at, column in enumerate(wanted[: len(known)]):
-        if lower[at] != column.lower() and column.lower() in lower:
+    lower = [column.lower() for column in output_names]
+    for position, column in enumerate(view_columns[: len(output_names)]):
+        if lower[position] != column.lower() and column.lower() in lower:
             raise InvalidArgument(
-                f"view {name}: its query has '*', whose column {at + 1} is '{known[at]}', and the view's is '{column}'; "
+                f"view {name}: its query has '*', whose column {position + 1} is '{output_names[position]}', and the view's is '{column}'; "
                 "create it with names of columns in place of '*'"
             )
 

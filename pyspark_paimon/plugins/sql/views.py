@@ -32,9 +32,9 @@ def create_view(names: KnownTables, words: TokenCursor) -> Any:
     is_temporary = bool(kind & {"TEMP", "TEMPORARY"})
     quiet = words.take("IF", "NOT", "EXISTS")
     name = words.name()
-    known = names.catalog_name(name)
-    if not is_temporary and names.catalog is not None and names.catalog.has_views and known is not None:
-        return _create_in_catalog(names, words, names.catalog, known, replaces="REPLACE" in kind, quiet=quiet)
+    catalog_name = names.catalog_name(name)
+    if not is_temporary and names.catalog is not None and names.catalog.has_views and catalog_name is not None:
+        return _create_in_catalog(names, words, names.catalog, catalog_name, replaces="REPLACE" in kind, quiet=quiet)
     if quiet or not words.take("AS"):
         return None
     query, frames = replace_tables(names, with_views(names, words.rest()))
@@ -50,7 +50,9 @@ def create_view(names: KnownTables, words: TokenCursor) -> Any:
     return frame_of_result(names.spark, None)
 
 
-def _create_in_catalog(names: KnownTables, words: TokenCursor, catalog: AnyCatalog, known: str, *, replaces: bool, quiet: bool) -> Any:
+def _create_in_catalog(
+    names: KnownTables, words: TokenCursor, catalog: AnyCatalog, catalog_name: str, *, replaces: bool, quiet: bool
+) -> Any:
     from pyspark_paimon.table.new_schema import new_schema  # noqa: PLC0415  # needed here only
 
     columns: list[tuple[str, str | None]] = []
@@ -67,37 +69,37 @@ def _create_in_catalog(names: KnownTables, words: TokenCursor, catalog: AnyCatal
         else:
             raise words.error("COMMENT, TBLPROPERTIES or AS")
     text = words.rest()
-    before = names.view(tuple(known.split(".")))
+    before = names.view(tuple(catalog_name.split(".")))
     if before is not None and quiet:
         return frame_of_result(names.spark, None)
     if before is not None:
-        known = before.name  # a metastore may ignore the case of names
+        catalog_name = before.name  # a metastore may ignore the case of names
     if before is not None and not replaces:
-        raise TableExists(f"{known}: the catalog has this view; write CREATE OR REPLACE VIEW")
-    if known in views_read_by(names, text):
-        raise InvalidArgument(f"CREATE OR REPLACE VIEW {known}: the query reads the view itself; name the tables instead")
-    found = run_query(names, text).schema
-    schema = _renamed(found, columns, known)
-    refuse_moved(known, text, found.names, schema.names)
+        raise TableExists(f"{catalog_name}: the catalog has this view; write CREATE OR REPLACE VIEW")
+    if catalog_name in views_read_by(names, text):
+        raise InvalidArgument(f"CREATE OR REPLACE VIEW {catalog_name}: the query reads the view itself; name the tables instead")
+    query_schema = run_query(names, text).schema
+    schema = _renamed(query_schema, columns, catalog_name)
+    refuse_moved(catalog_name, text, query_schema.names, schema.names)
     new_schema(schema, (), (), None, None)  # refuse wrong columns before the old view is dropped
     query = qualify_names(names, text)
     try:
         if before is not None:
-            catalog.drop_view(known)
-        catalog.create_view(known, query, schema, comment=comment, options=options, if_not_exists=quiet)
+            catalog.drop_view(catalog_name)
+        catalog.create_view(catalog_name, query, schema, comment=comment, options=options, if_not_exists=quiet)
     except Exception as error:
         if before is not None:  # a catalog cannot replace a view in one step
-            error.add_note(f"view {known} may be dropped, and is not created again; its query was: {before.text()}")
+            error.add_note(f"view {catalog_name} may be dropped, and is not created again; its query was: {before.text()}")
         raise
     return frame_of_result(names.spark, None)
 
 
-def _renamed(schema: Any, columns: Sequence[tuple[str, str | None]], known: str) -> Any:
+def _renamed(schema: Any, columns: Sequence[tuple[str, str | None]], view_name: str) -> Any:
     """Return a Spark schema with the names and comments of a list of columns. Empty: with its own."""
     if not columns:
         return schema
     if len(columns) != len(schema.fields):
-        raise InvalidArgument(f"CREATE VIEW {known}: {len(columns)} columns are named, and the query has {len(schema.fields)}")
+        raise InvalidArgument(f"CREATE VIEW {view_name}: {len(columns)} columns are named, and the query has {len(schema.fields)}")
     from pyspark.sql.types import StructField, StructType  # noqa: PLC0415  # Spark is imported when it is used
 
     fields = zip(columns, schema.fields, strict=True)
@@ -110,13 +112,13 @@ def drop_view(names: KnownTables, words: TokenCursor) -> Any:
     """Run ``DROP VIEW [IF EXISTS] v`` in the catalog; None for a view of Spark, where a temporary one comes first."""
     words.take("IF", "EXISTS")
     name = words.name()
-    known, view = names.catalog_name(name), names.view(name)
-    if names.catalog is None or known is None or view is None:
+    catalog_name, view = names.catalog_name(name), names.view(name)
+    if names.catalog is None or catalog_name is None or view is None:
         return None
     words.end()
     if len(name) == 1 and _is_temporary_view(names.spark, name[0]):
         return None
-    names.catalog.drop_view(known)
+    names.catalog.drop_view(catalog_name)
     return frame_of_result(names.spark, None)
 
 
@@ -133,22 +135,22 @@ def alter_view(names: KnownTables, words: TokenCursor) -> Any:
     Syntax: ``ALTER VIEW v RENAME TO w | SET TBLPROPERTIES (...) | UNSET TBLPROPERTIES [IF EXISTS] ('key', ...) | AS query``.
     """
     name = words.name()
-    known, view = names.catalog_name(name), names.view(name)
-    if names.catalog is None or known is None or view is None:
+    catalog_name, view = names.catalog_name(name), names.view(name)
+    if names.catalog is None or catalog_name is None or view is None:
         return None
     if words.take("RENAME", "TO"):
         target = words.name()
         words.end()
-        names.catalog.rename_view(known, names.require_catalog_name(target, "ALTER VIEW ... RENAME TO")[1])
+        names.catalog.rename_view(catalog_name, names.require_catalog_name(target, "ALTER VIEW ... RENAME TO")[1])
     elif words.take("SET", "TBLPROPERTIES"):
         options = words.properties()
         words.end()
-        names.catalog.alter_view(known, options=options)
+        names.catalog.alter_view(catalog_name, options=options)
     elif words.take("UNSET", "TBLPROPERTIES"):
         words.take("IF", "EXISTS")
         keys = [str(words.literal()) for _ in words.items()]
         words.end()
-        names.catalog.alter_view(known, options=dict.fromkeys(keys))
+        names.catalog.alter_view(catalog_name, options=dict.fromkeys(keys))
     else:
         words.expect("AS")
         _replace_query(names, words.rest(), names.catalog, view)
@@ -158,11 +160,11 @@ def alter_view(names: KnownTables, words: TokenCursor) -> Any:
 def _replace_query(names: KnownTables, text: str, catalog: AnyCatalog, view: View) -> None:
     if view.name in views_read_by(names, text):
         raise InvalidArgument(f"ALTER VIEW {view.name}: the query reads the view itself; name the tables instead")
-    found = [f"{field.name} {field.dataType.simpleString()}" for field in run_query(names, text).schema]
+    query_columns = [f"{field.name} {field.dataType.simpleString()}" for field in run_query(names, text).schema]
     columns = [f"{field.name} {spark_type(field.type).simpleString()}" for field in view.fields]
-    if found != columns:
+    if query_columns != columns:
         raise InvalidArgument(
-            f"ALTER VIEW {view.name}: the query has the columns {', '.join(found)}, and the view {', '.join(columns)}; "
+            f"ALTER VIEW {view.name}: the query has the columns {', '.join(query_columns)}, and the view {', '.join(columns)}; "
             "write CREATE OR REPLACE VIEW"
         )
     catalog.alter_view(view.name, dialects={SPARK: qualify_names(names, text)})
@@ -175,11 +177,11 @@ def show_views(names: KnownTables, words: TokenCursor) -> Any:
     """
     database = database_name(words) if words.take("IN") or words.take("FROM") else None
     pattern = like_pattern(words)
-    known = names.database if database is None else database
-    if names.catalog is None or not names.catalog.has_views or known not in names.catalog.list_databases():
+    listed_database = names.database if database is None else database
+    if names.catalog is None or not names.catalog.has_views or listed_database not in names.catalog.list_databases():
         return None
-    rows = [(known, name, False) for name in names.catalog.list_views(known) if pattern.fullmatch(name)]
-    if known == DEFAULT_DATABASE and database is None:
+    rows = [(listed_database, name, False) for name in names.catalog.list_views(listed_database) if pattern.fullmatch(name)]
+    if listed_database == DEFAULT_DATABASE and database is None:
         rows += [tuple(row) for row in names.spark.sql(words.text).collect()]
     columns = zip(*rows, strict=True) if rows else ((), (), ())
     arrays = [pa.array(column, kind) for column, kind in zip(columns, (pa.string(), pa.string(), pa.bool_()), strict=True)]

@@ -63,9 +63,9 @@ class HiveCatalog(RegisteredCatalog):
     _registry = "the metastore"
 
     def __init__(self, warehouse: str | os.PathLike[str], options: Mapping[str, Any] | None = None) -> None:
-        given = dict(options or {})
-        given.pop("metastore", None)
-        self._hive, rest = HiveOptions.of(given)
+        catalog_options = dict(options or {})
+        catalog_options.pop("metastore", None)
+        self._hive, rest = HiveOptions.of(catalog_options)
         self._lock, rest = LockOptions.of(rest)
         super().__init__(warehouse, rest)
         self._metastore = Metastore(self._hive)
@@ -86,15 +86,15 @@ class HiveCatalog(RegisteredCatalog):
             DatabaseExists: There is such a database, and ``ignore_if_exists`` is False.
         """
         self._settings.check_name(check_name(name, "database"), "database")
-        given = {key: str(value) for key, value in (options or {}).items()}
-        files, location = file_io_for(given.pop(_LOCATION, f"{self._root}/{name}{DATABASE_SUFFIX}"), storage_options=self._options)
+        parameters = {key: str(value) for key, value in (options or {}).items()}
+        files, location = file_io_for(parameters.pop(_LOCATION, f"{self._root}/{name}{DATABASE_SUFFIX}"), storage_options=self._options)
         if self._hive.location_in_properties:
-            given[LOCATION_PROPERTY] = location
+            parameters[LOCATION_PROPERTY] = location
             files.mkdirs(location)
         else:
-            given[_LOCATION] = location
+            parameters[_LOCATION] = location
         try:
-            self._metastore.create_database(_database(name, given))
+            self._metastore.create_database(_database(name, parameters))
         except ResourceTaken:
             if not ignore_if_exists:
                 raise DatabaseExists(f"{self._root}: database '{name}' exists in the metastore") from None
@@ -105,9 +105,9 @@ class HiveCatalog(RegisteredCatalog):
         Raises:
             DatabaseNotFound: There is no such database.
         """
-        found = self._known_database(name)
-        own = {key: value for key, field in _FIELDS.items() if (value := value_of(found, field)) is not None}
-        return {**value_of(found, DATABASE_PARAMETERS, {}), **own}
+        database = self._known_database(name)
+        field_values = {key: value for key, field in _FIELDS.items() if (value := value_of(database, field)) is not None}
+        return {**value_of(database, DATABASE_PARAMETERS, {}), **field_values}
 
     def alter_database(self, name: str, changes: Mapping[str, Any]) -> None:
         """Set properties of a database; None removes one. Its location stays, and it keeps a comment.
@@ -122,9 +122,9 @@ class HiveCatalog(RegisteredCatalog):
             # Hive ignores an empty one.
             raise InvalidArgument(f"database '{name}': the metastore cannot remove a comment; set another one")
         merged = {**self.database_options(name), **{key: None if value is None else str(value) for key, value in changes.items()}}
-        kept = {key: value for key, value in merged.items() if value is not None}
-        others = {field: value for field, value in before.items() if field not in _FIELDS.values()}
-        self._metastore.alter_database(name, {**others, **_database(name, kept)})
+        remaining_options = {key: value for key, value in merged.items() if value is not None}
+        unchanged_fields = {field: value for field, value in before.items() if field not in _FIELDS.values()}
+        self._metastore.alter_database(name, {**unchanged_fields, **_database(name, remaining_options)})
 
     def _drop_empty(self, database: str) -> None:
         # The directory stays: it may have tables that are not registered.
@@ -143,8 +143,8 @@ class HiveCatalog(RegisteredCatalog):
         """
         database = self.default_database if database is None else database
         self._require(database)
-        found = self._metastore.tables(database, self._metastore.table_names(database))
-        return sorted(value_of(table, NAME) for table in found if is_paimon(table))
+        entries = self._metastore.tables(database, self._metastore.table_names(database))
+        return sorted(value_of(table, NAME) for table in entries if is_paimon(table))
 
     def table(self, name: str, spark: SparkSession | None = None) -> Table:
         """Open a table.
@@ -181,14 +181,14 @@ class HiveCatalog(RegisteredCatalog):
 
     def table_exists(self, name: str) -> bool:
         """Return whether the metastore has such a Paimon table."""
-        found = self._entry(name)
-        return found is not None and is_paimon(found)
+        entry = self._entry(name)
+        return entry is not None and is_paimon(entry)
 
     def _is_registered(self, name: str) -> bool:
-        found = self._entry(name)
-        if found is not None and not is_paimon(found):
+        entry = self._entry(name)
+        if entry is not None and not is_paimon(entry):
             raise TableExists(f"'{name}' is another kind of table in the metastore; choose another name")
-        return found is not None
+        return entry is not None
 
     def repair_table(self, name: str) -> bool:
         """Write the newest schema of a table to the metastore, as Paimon's ``sys.repair`` does.
@@ -199,17 +199,17 @@ class HiveCatalog(RegisteredCatalog):
             DatabaseNotFound, TableNotFound: There is no such database or table.
         """
         self._require(self._split(name)[0])
-        found = self._entry(name)
-        if found is None:
+        stored_entry = self._entry(name)
+        if stored_entry is None:
             if not self._is_table(self._path(name)):
                 raise TableNotFound(f"{self._path(name)}: no table '{name}' in the metastore, and no Paimon table is here")
             self._check_unshared(name)
             self._register(name, new=False)
             return True
-        if not is_paimon(found):
+        if not is_paimon(stored_entry):
             raise UnsupportedTable(f"'{name}' is another kind of table in the metastore")
-        entry = refreshed(found, SchemaManager(self._files(name), self._path(name)).require(), self._hive)
-        if is_same(found, entry):
+        entry = refreshed(stored_entry, SchemaManager(self._files(name), self._path(name)).require(), self._hive)
+        if is_same(stored_entry, entry):
             return False
         self._metastore.alter_table(*self._split(name), entry)
         return True
@@ -288,14 +288,14 @@ class HiveCatalog(RegisteredCatalog):
         except (CatalogRefused, CatalogUnavailable) as error:
             if self._is_registered_at(target, new_path if moves else old_path):
                 return  # only the answer was lost
-            place = old_path
+            file_location = old_path
             if moves:
                 try:
                     files.rename_directory(new_path, old_path)
                 except OSError:
-                    place = f"{new_path}, and could not be moved back to {old_path}"
+                    file_location = f"{new_path}, and could not be moved back to {old_path}"
             perhaps = "was not" if isinstance(error, CatalogRefused) else "was perhaps not"
-            raise CatalogUnavailable(f"'{name}' {perhaps} renamed to '{new_name}' ({error}); its files are at {place}") from error
+            raise CatalogUnavailable(f"'{name}' {perhaps} renamed to '{new_name}' ({error}); its files are at {file_location}") from error
 
     def _is_registered_at(self, names: tuple[str, str], path: str) -> bool:
         """Return whether the metastore surely has a table at ``path``."""
@@ -340,16 +340,16 @@ class HiveCatalog(RegisteredCatalog):
         return file_io_for(self._path(name), storage_options=self._options)[0]
 
     def _path(self, name: str) -> str:
-        found = self._entry(name)
-        location = None if found is None else location_of(found)
+        entry = self._entry(name)
+        location = None if entry is None else location_of(entry)
         if location is None:
             database, table = self._split(name)
             location = f"{self._database(database)}/{table}"
         return file_io_for(location, storage_options=self._options)[1]
 
     def _database(self, name: str) -> str:
-        found = self._known_database(name)
-        location = value_of(found, DATABASE_PARAMETERS, {}).get(LOCATION_PROPERTY) or value_of(found, DATABASE_LOCATION)
+        database = self._known_database(name)
+        location = value_of(database, DATABASE_PARAMETERS, {}).get(LOCATION_PROPERTY) or value_of(database, DATABASE_LOCATION)
         return str(location or f"{self._root}/{name}{DATABASE_SUFFIX}").rstrip("/")
 
     def _is_table(self, path: str) -> bool:
@@ -369,15 +369,15 @@ class HiveCatalog(RegisteredCatalog):
         self._known_database(database)
 
     def _require_table(self, name: str) -> None:
-        found = self._entry(name)
-        if found is None:
+        entry = self._entry(name)
+        if entry is None:
             self._require(self._split(name)[0])
             raise TableNotFound(f"no table '{name}' in the metastore")
-        if not is_paimon(found):
+        if not is_paimon(entry):
             raise TableNotFound(f"'{name}' is no Paimon table in the metastore, but another kind of table or a view")
 
 
-def _database(name: str, given: Mapping[str, str]) -> Struct:
-    own = {field: text(given[key]) for key, field in _FIELDS.items() if key in given}
-    others = {key: value for key, value in given.items() if key not in _FIELDS}
-    return {1: text(name), **own, DATABASE_PARAMETERS: properties(others)}
+def _database(name: str, parameters: Mapping[str, str]) -> Struct:
+    field_values = {field: text(parameters[key]) for key, field in _FIELDS.items() if key in parameters}
+    other_parameters = {key: value for key, value in parameters.items() if key not in _FIELDS}
+    return {1: text(name), **field_values, DATABASE_PARAMETERS: properties(other_parameters)}

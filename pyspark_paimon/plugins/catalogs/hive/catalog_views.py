@@ -36,14 +36,14 @@ class HiveViews:
     def names(self, database: str) -> list[str]:
         """See ``ViewStore``, also for the other methods."""
         self.require(database)
-        found = self.metastore.tables(database, self.metastore.table_names(database))
-        return sorted(str(value_of(table, NAME)) for table in found if is_view(table))
+        entries = self.metastore.tables(database, self.metastore.table_names(database))
+        return sorted(str(value_of(table, NAME)) for table in entries if is_view(table))
 
     def get(self, database: str, name: str) -> View:  # noqa: D102  # as above
         entry = self._entry(database, name)
         comment, options = comment_and_options(entry)
-        known = f"{value_of(entry, DATABASE)}.{value_of(entry, NAME)}"  # the metastore ignores the case of names
-        return View(known, fields_of_view(entry), text_of_view(entry), {}, comment, options)
+        full_name = f"{value_of(entry, DATABASE)}.{value_of(entry, NAME)}"  # the metastore ignores the case of names
+        return View(full_name, fields_of_view(entry), text_of_view(entry), {}, comment, options)
 
     def create(self, view: View) -> None:  # noqa: D102  # as above
         database, name = split_name(view.name)

@@ -39,9 +39,9 @@ class JdbcCatalog(RegisteredCatalog):
     _rows: CatalogRows
 
     def __init__(self, warehouse: str | os.PathLike[str], options: Mapping[str, Any] | None = None) -> None:
-        given = dict(options or {})
-        given.pop("metastore", None)
-        parsed, rest = JdbcOptions.of(given)
+        catalog_options = dict(options or {})
+        catalog_options.pop("metastore", None)
+        parsed, rest = JdbcOptions.of(catalog_options)
         super().__init__(warehouse, rest)
         self._key = parsed.catalog_key
         self._registry = f"catalog '{self._key}'"

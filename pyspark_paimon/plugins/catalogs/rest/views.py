@@ -29,9 +29,9 @@ class RestViews:
 
     def get(self, database: str, name: str) -> View:  # noqa: D102  # as above
         with raise_catalog_errors():
-            found = self.api.view(Identifier(database=database, object=name))
-        fields = tuple(map(DataField.from_json, found.fields))
-        return View(f"{database}.{name}", fields, found.query, found.dialects, found.comment, found.options)
+            stored_view = self.api.view(Identifier(database=database, object=name))
+        fields = tuple(map(DataField.from_json, stored_view.fields))
+        return View(f"{database}.{name}", fields, stored_view.query, stored_view.dialects, stored_view.comment, stored_view.options)
 
     def create(self, view: View) -> None:  # noqa: D102  # as above
         fields = [field.to_json() for field in view.fields]

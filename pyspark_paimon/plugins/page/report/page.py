@@ -68,8 +68,8 @@ def render_plan(stages: Sequence[FunnelStage], buckets: Sequence[TreeBucket], of
 
 @lru_cache(maxsize=1)
 def _templates() -> Environment:
-    found = template_environment("pyspark_paimon.plugins.page.report")
-    found.filters |= {
+    environment = template_environment("pyspark_paimon.plugins.page.report")
+    environment.filters |= {
         "size": size_text,
         "count": lambda number: f"{number:,}",
         "percent": lambda share: f"{100 * share:.3f}".rstrip("0").rstrip("."),
@@ -81,7 +81,7 @@ def _templates() -> Environment:
         "line": line_points,
         "height": bar_height,
     }
-    return found
+    return environment
 
 
 @lru_cache(maxsize=8)
@@ -127,7 +127,7 @@ def box_text(box: TreeBox, now: int) -> str:
     indexed = "no index" if not box.indexed else _index_text(box)
     keys = [] if box.low is None else [f"keys {_short(box.low)} to {_short(box.high or '')}"]
     age = "unknown" if box.created_millis is None else f"{age_text(now - box.created_millis)} ago"
-    kept = "kept" if box.kept == box.files else "dropped" if not box.kept else f"{box.kept:,} of {box.files:,} kept"
+    plan_text = "kept" if box.kept == box.files else "dropped" if not box.kept else f"{box.kept:,} of {box.files:,} kept"
     parts = [
         what,
         f"level {box.level}",
@@ -137,7 +137,7 @@ def box_text(box: TreeBox, now: int) -> str:
         f"written {instant_text(box.created_millis)}, {age}",
         f"sequence numbers {box.first_sequence:,} to {box.last_sequence:,}",
         indexed,
-        f"{kept} by the plan",
+        f"{plan_text} by the plan",
     ]
     return "; ".join(part.replace(";", ",") for part in parts)
 
@@ -179,16 +179,16 @@ def line_points(values: list[float | None]) -> dict[str, Any]:
 
     The box is 100 by 40. The result also has the lowest and highest value. The scale always includes 1.
     """
-    known = [(at, value) for at, value in enumerate(values) if value is not None]
-    if not known:
+    points_with_value = [(position, value) for position, value in enumerate(values) if value is not None]
+    if not points_with_value:
         return {"points": "", "low": None, "high": None, "last": None}
-    high = max(value for _, value in known)
-    low = min(1.0, *(value for _, value in known))
+    high = max(value for _, value in points_with_value)
+    low = min(1.0, *(value for _, value in points_with_value))
     span, steps = max(high - low, 0.01), max(len(values) - 1, 1)
-    points = [(100 * at / steps, 38 - 36 * (value - low) / span) for at, value in known]
+    points = [(100 * position / steps, 38 - 36 * (value - low) / span) for position, value in points_with_value]
     if len(points) == 1:
         points = [(0.0, points[0][1]), (100.0, points[0][1])]
-    return {"points": " ".join(f"{x:.2f},{y:.2f}" for x, y in points), "low": low, "high": high, "last": known[-1][1]}
+    return {"points": " ".join(f"{x:.2f},{y:.2f}" for x, y in points), "low": low, "high": high, "last": points_with_value[-1][1]}
 
 
 def render_scan_plan(plan: ScanPlan, schema: TableSchema | None) -> str:

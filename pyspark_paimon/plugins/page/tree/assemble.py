@@ -52,7 +52,7 @@ def tree_report(store: FileStore, request: ScanRequest, snapshot: Snapshot | Non
     files = _files(store, snapshot, plan)
     buckets = bucket_trees(files, store.schema)
     snapshots = list(store.snapshots.backwards())[::-1] if snapshot is not None else []
-    until = [found for found in snapshots if snapshot is not None and found.id <= snapshot.id]
+    until = [snapshot_of_history for snapshot_of_history in snapshots if snapshot is not None and snapshot_of_history.id <= snapshot.id]
     indexed = [item for item in files if item.file.embedded_index is not None or item.file.index_file is not None]
     indexes = _indexes(store, snapshot, threads) if indexed else ()
     return TreeReport(
@@ -73,31 +73,31 @@ def tree_report(store: FileStore, request: ScanRequest, snapshot: Snapshot | Non
 
 
 def _files(store: FileStore, snapshot: Snapshot | None, plan: ScanPlan) -> list[TreeFile]:
-    kept: set[tuple[bytes, int, str]] = set()
+    planned_files: set[tuple[bytes, int, str]] = set()
     for split in plan.splits:
-        kept |= {(split.partition, split.bucket, file.file_name) for file in split.files}
+        planned_files |= {(split.partition, split.bucket, file.file_name) for file in split.files}
     dead = _deleted_rows(store, snapshot)
     entries = store.live_entries(snapshot)
-    found = zip(entries.partition, entries.bucket.tolist(), entries.files(), strict=True)
+    entry_files = zip(entries.partition, entries.bucket.tolist(), entries.files(), strict=True)
     return [
         TreeFile(
             partition=partition,
             bucket=bucket,
             file=file,
             deleted=(file.delete_row_count or 0) + dead[partition, bucket, file.file_name],
-            kept=(partition, bucket, file.file_name) in kept,
+            kept=(partition, bucket, file.file_name) in planned_files,
         )
-        for partition, bucket, file in found
+        for partition, bucket, file in entry_files
     ]
 
 
 def _deleted_rows(store: FileStore, snapshot: Snapshot | None) -> Counter[tuple[bytes, int, str]]:
     """Count the rows marked by deletion vectors, by file."""
-    found: Counter[tuple[bytes, int, str]] = Counter()
+    deleted_rows: Counter[tuple[bytes, int, str]] = Counter()
     for index in store.index_entries(snapshot):
         for vector in (index.vectors or ()) if index.index_type == DELETION_VECTORS else ():
-            found[index.partition, index.bucket, vector.data_file] += vector.cardinality or 0
-    return found
+            deleted_rows[index.partition, index.bucket, vector.data_file] += vector.cardinality or 0
+    return deleted_rows
 
 
 def _columns(store: FileStore) -> tuple[tuple[str, str, str], ...]:
@@ -142,18 +142,18 @@ def tree_advice(
 
     unindexed: Number of files without an index file.
     """
-    found = [
+    advices = [
         *(_sorted_runs(store, buckets) if store.schema.is_primary_key_table else _small_files(store, buckets)),
         *_space(buckets),
         *_index_state(store.schema, indexes, unindexed),
         *_for_filter(store.schema, predicate, buckets),
     ]
     if snapshots > _MANY_SNAPSHOTS:
-        found.append(
+        advices.append(
             TreeAdvice(weight="look", text=f"{snapshots:,} snapshots and all their files are retained.", call="table.expire_snapshots()")
         )
-    found.sort(key=lambda advice: advice.weight != "act")
-    return tuple(found) or (TreeAdvice(weight="fine", text="There is nothing to do."),)
+    advices.sort(key=lambda advice: advice.weight != "act")
+    return tuple(advices) or (TreeAdvice(weight="fine", text="There is nothing to do."),)
 
 
 def _sorted_runs(store: FileStore, buckets: Sequence[TreeBucket]) -> Iterator[TreeAdvice]:
@@ -161,10 +161,10 @@ def _sorted_runs(store: FileStore, buckets: Sequence[TreeBucket]) -> Iterator[Tr
     due = [bucket for bucket in buckets if bucket.runs >= trigger]
     waiting = sum(bucket.level_0_files for bucket in buckets)
     if due:
-        most = max(bucket.runs for bucket in due)
+        max_runs = max(bucket.runs for bucket in due)
         yield TreeAdvice(
             weight="act",
-            text=f"In {len(due):,} of {len(buckets):,} buckets a read merges {trigger} sorted runs or more (up to {most}).",
+            text=f"In {len(due):,} of {len(buckets):,} buckets a read merges {trigger} sorted runs or more (up to {max_runs}).",
             call="table.compact()",
         )
     elif waiting and store.schema.kind.has_single_version:
@@ -219,8 +219,8 @@ def _for_filter(schema: TableSchema, predicate: Predicate | None, buckets: Seque
     files = sum(bucket.files for bucket in buckets)
     if predicate is None or files < _FEW_FILES or sum(bucket.kept for bucket in buckets) < files:
         return
-    known = {spec.column.name for spec in schema.file_index.specs} | set(schema.primary_keys) | set(schema.partition_keys)
-    if lacking := [name for name in columns_of(predicate) if name not in known]:
+    indexed_columns = {spec.column.name for spec in schema.file_index.specs} | set(schema.primary_keys) | set(schema.partition_keys)
+    if lacking := [name for name in columns_of(predicate) if name not in indexed_columns]:
         names = ", ".join(sorted(set(lacking)))
         yield TreeAdvice(
             weight="look",
@@ -276,16 +276,16 @@ def tree_history(store: FileStore, snapshots: Sequence[Snapshot], threads: int) 
     The history starts after the last snapshot that has expired.
     """
     state = _State(store.schema.kind.has_row_kinds)
-    found: list[TreeSnapshot] = []
+    steps: list[TreeSnapshot] = []
     deltas = map_in_threads(partial(_delta, store), snapshots, threads)
     for snapshot, delta in zip(snapshots, deltas, strict=True):
         if delta is None:
-            state, found = _State(state.has_keys), []
+            state, steps = _State(state.has_keys), []
             continue
-        if not found and snapshot.id > 1:
+        if not steps and snapshot.id > 1:
             _restore_start(state, store, snapshot, delta)
-        found.append(_step(state, snapshot, delta))
-    return tuple(found)
+        steps.append(_step(state, snapshot, delta))
+    return tuple(steps)
 
 
 def _delta(store: FileStore, snapshot: Snapshot) -> EntryColumns | None:
@@ -301,12 +301,12 @@ def _restore_start(state: _State, store: FileStore, snapshot: Snapshot, delta: E
     """
     with suppress(SnapshotExpired, CorruptFile):
         before = store.live_entries(snapshot)
-        own = {file for file, kind, _, _ in _rows(delta) if kind == FileKind.ADD}
+        added_files = {file for file, kind, _, _ in _rows(delta) if kind == FileKind.ADD}
         for file, _, level, size in _rows(before):
-            if file not in own:
+            if file not in added_files:
                 state.add(file, level, size)
         for file, kind, level, size in _rows(delta):
-            if kind == FileKind.DELETE and file not in own:
+            if kind == FileKind.DELETE and file not in added_files:
                 state.add(file, level, size)
 
 

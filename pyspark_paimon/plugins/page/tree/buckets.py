@@ -63,7 +63,7 @@ def bucket_trees(files: Iterable[TreeFile], schema: TableSchema, *, most_boxes: 
     drawn = sorted(grouped, key=lambda key: -sum(item.file.file_size * (1 + 9 * item.kept) for item in grouped[key]))
     drawn = drawn[: max(most_boxes // _FEWEST, 1)]
     share = max(_FEWEST, most_boxes // max(len(drawn), 1))
-    limits = {key: max(share, _IN_THE_FIRST) if at < _FIRST else share for at, key in enumerate(drawn)}
+    limits = {key: max(share, _IN_THE_FIRST) if position < _FIRST else share for position, key in enumerate(drawn)}
     drawing = (_KeyedDrawing if schema.is_primary_key_table else _Drawing)(schema)
     partition_order = key_decoder(schema.partition_types)
     ordered = sorted(grouped, key=lambda key: (partition_order(key[0]), key[1]))
@@ -82,7 +82,9 @@ class _Drawing:
         files = [item.file for item in members]
         placed = self._place(files)
         lanes = self._lanes(members, placed, limit) if limit else []
-        boxes = [self._box(number, at, members, placed) for number, (_, groups) in enumerate(lanes) for at in groups]
+        boxes = [
+            self._box(number, members_of_box, members, placed) for number, (_, groups) in enumerate(lanes) for members_of_box in groups
+        ]
         runs, largest = self._runs(files)
         return TreeBucket(
             partition=display_partition(decode_row(key[0], self._schema.partition_types), self._schema),
@@ -114,10 +116,13 @@ class _Drawing:
     def _key_range(self, files: Sequence[DataFileMeta]) -> tuple[str | None, str | None]:  # noqa: ARG002  # see _KeyedDrawing
         return None, None
 
-    def _box(self, lane: int, at: Sequence[int], members: Sequence[TreeFile], placed: Placement) -> TreeBox:
-        items = [members[position] for position in at]
+    def _box(self, lane: int, member_positions: Sequence[int], members: Sequence[TreeFile], placed: Placement) -> TreeBox:
+        items = [members[position] for position in member_positions]
         files = [item.file for item in items]
-        left, right = min(placed.left[position] for position in at), max(placed.right[position] for position in at)
+        left, right = (
+            min(placed.left[position] for position in member_positions),
+            max(placed.right[position] for position in member_positions),
+        )
         low, high = self._key_range(files)
         return TreeBox(
             lane=lane,
@@ -153,14 +158,16 @@ class _KeyedDrawing(_Drawing):
     def _lanes(self, members: Sequence[TreeFile], placed: Placement, limit: int) -> list[tuple[str, list[Sequence[int]]]]:
         # Level 0 has a row for each file, newest first; each further level has one row.
         levels: defaultdict[int, list[int]] = defaultdict(list)
-        for at, item in enumerate(members):
-            levels[item.file.level].append(at)
+        for position, item in enumerate(members):
+            levels[item.file.level].append(position)
         newest = levels.pop(0, [])[::-1]
         fresh = group_neighbours(newest, min(_MOST_LANES, max(limit // 2, 1) if levels else limit))
         lanes: list[tuple[str, list[Sequence[int]]]] = [("L0", [group]) for group in fresh]
         share = max((limit - len(fresh)) // max(len(levels), 1), 1)
-        for level, found in sorted(levels.items()):
-            lanes.append((f"L{level}", group_neighbours(sorted(found, key=placed.left.__getitem__), min(share, _MOST_IN_A_LANE))))
+        for level, member_positions in sorted(levels.items()):
+            lanes.append(
+                (f"L{level}", group_neighbours(sorted(member_positions, key=placed.left.__getitem__), min(share, _MOST_IN_A_LANE)))
+            )
         return lanes
 
     def _runs(self, files: Sequence[DataFileMeta]) -> tuple[int, int]:
@@ -209,13 +216,13 @@ def place_by_keys(files: Sequence[DataFileMeta], key_of: KeyOf, types: Sequence[
 
     Cost: O(n log n) in the number of files.
     """
-    known = {file.min_key: key_of(file.min_key) for file in files} | {file.max_key: key_of(file.max_key) for file in files}
-    order = {key: rank for rank, key in enumerate(sorted(set(known.values())))}
-    first = {order[key]: data for data, key in known.items()}
-    low = np.array([order[known[file.min_key]] for file in files], np.int64)
-    high = np.array([order[known[file.max_key]] for file in files], np.int64)
-    at = _key_positions([decode_row(first[rank], types) for rank in range(len(order))])
-    edges = _edges(at, low, high, np.array([file.row_count for file in files], np.float64))
+    key_by_bytes = {file.min_key: key_of(file.min_key) for file in files} | {file.max_key: key_of(file.max_key) for file in files}
+    order = {key: rank for rank, key in enumerate(sorted(set(key_by_bytes.values())))}
+    first = {order[key]: data for data, key in key_by_bytes.items()}
+    low = np.array([order[key_by_bytes[file.min_key]] for file in files], np.int64)
+    high = np.array([order[key_by_bytes[file.max_key]] for file in files], np.int64)
+    key_positions = _key_positions([decode_row(first[rank], types) for rank in range(len(order))])
+    edges = _edges(key_positions, low, high, np.array([file.row_count for file in files], np.float64))
     turn = np.lexsort((high, low))
     starts = section_starts(np.zeros(low.size, np.int64), low[turn], high[turn])
     begins = edges[2 * low[turn][starts]]
@@ -253,31 +260,31 @@ def _column_positions(values: Sequence[Plain], rest: Shares) -> Shares:
         return rest
     step = 1.0  # distance of whole numbers; texts and fractions have none
     if all(isinstance(value, str | bytes) for value in present):
-        whole, step = _text_numbers(values), 0.0
+        numbers, step = _text_numbers(values), 0.0
     else:
-        whole = np.array([np.nan if value is None else float(value) for value in values])
-        whole = np.where(np.isfinite(whole), whole, np.nan)
+        numbers = np.array([np.nan if value is None else float(value) for value in values])
+        numbers = np.where(np.isfinite(numbers), numbers, np.nan)
         step = 0.0 if any(isinstance(value, float) for value in present) else 1.0
-    low, high = (np.nanmin(whole), np.nanmax(whole)) if not np.isnan(whole).all() else (0.0, 0.0)
-    whole = np.where(np.isnan(whole), low, whole)
-    return np.asarray((whole - low + step * rest) / max(float(high - low) + step, _TINY))
+    low, high = (np.nanmin(numbers), np.nanmax(numbers)) if not np.isnan(numbers).all() else (0.0, 0.0)
+    numbers = np.where(np.isnan(numbers), low, numbers)
+    return np.asarray((numbers - low + step * rest) / max(float(high - low) + step, _TINY))
 
 
 def _text_numbers(values: Sequence[Plain]) -> Shares:
     """Convert texts to numbers: six bytes from the first difference."""
     data = [b"" if value is None else value.encode() if isinstance(value, str) else bytes(value) for value in values]  # type: ignore[arg-type]
     first, last = min(filter(None, data)), max(data)
-    skip = next((at for at, pair in enumerate(zip(first, last, strict=False)) if pair[0] != pair[1]), len(first))
+    skip = next((position for position, pair in enumerate(zip(first, last, strict=False)) if pair[0] != pair[1]), len(first))
     return np.array([float(int.from_bytes(item[skip : skip + 6].ljust(6, b"\0"))) for item in data])
 
 
-def _edges(at: Shares, low: Int64s, high: Int64s, rows: Shares) -> Shares:
+def _edges(key_positions: Shares, low: Int64s, high: Int64s, rows: Shares) -> Shares:
     """Return the shares of rows before and after each key.
 
     The two values of a key are adjacent.
     """
-    steps = np.full(2 * at.size - 1, _LEAST)  # a key, the gap to the next, the next...
-    steps[1::2] = np.diff(at)
+    steps = np.full(2 * key_positions.size - 1, _LEAST)  # a key, the gap to the next, the next...
+    steps[1::2] = np.diff(key_positions)
     reach = np.concatenate([[0.0], np.cumsum(steps)])
     thickness = np.zeros(steps.size + 1)
     each = np.maximum(rows, 1) / (reach[2 * high + 1] - reach[2 * low])
@@ -289,12 +296,12 @@ def _edges(at: Shares, low: Int64s, high: Int64s, rows: Shares) -> Shares:
     return np.asarray(edges / edges[-1])
 
 
-def group_neighbours(items: Sequence[T], most: int) -> list[Sequence[T]]:
-    """Split items into at most ``most`` groups of similar size.
+def group_neighbours(items: Sequence[T], max_groups: int) -> list[Sequence[T]]:
+    """Split items into at most ``max_groups`` groups of similar size.
 
     >>> group_neighbours([1, 2, 3], 5), group_neighbours([1, 2, 3, 4, 5], 2)
     ([[1], [2], [3]], [[1, 2], [3, 4, 5]])
     """
-    count = min(most, len(items))
-    cuts = [len(items) * at // count for at in range(count + 1)] if count else []
+    count = min(max_groups, len(items))
+    cuts = [len(items) * position // count for position in range(count + 1)] if count else []
     return [items[start:end] for start, end in pairwise(cuts)]

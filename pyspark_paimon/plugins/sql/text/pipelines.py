@@ -42,19 +42,19 @@ def without_pipelines(text: str) -> tuple[str, bool]:
     if _PIPE not in text:
         return text, True
     words = TokenCursor(text)
-    texts = [_word(words, at) for at in range(len(words.tokens))]
+    texts = [_word(words, index) for index in range(len(words.tokens))]
     cuts, opened = list[tuple[int, int]](), [0]
-    at = 0
-    while at < len(texts):
-        if texts[at] == "(":
-            opened.append(at + 1)
-        elif texts[at] == ")" and len(opened) > 1:
+    index = 0
+    while index < len(texts):
+        if texts[index] == "(":
+            opened.append(index + 1)
+        elif texts[index] == ")" and len(opened) > 1:
             opened.pop()
-        elif texts[at] == _PIPE:
-            end = _end(texts, at)
-            cuts += _cuts(texts, opened[-1], at, end)
-            at = end - 1
-        at += 1
+        elif texts[index] == _PIPE:
+            end = _end(texts, index)
+            cuts += _cuts(texts, opened[-1], index, end)
+            index = end - 1
+        index += 1
     if not cuts:  # the mark stands in a text literal
         return text, True
     for first, end in cuts:
@@ -63,15 +63,15 @@ def without_pipelines(text: str) -> tuple[str, bool]:
     return text, False
 
 
-def _word(words: TokenCursor, at: int) -> str:
-    words.at = at
+def _word(words: TokenCursor, index: int) -> str:
+    words.at = index
     return words.peek()
 
 
-def _end(texts: list[str], at: int) -> int:
-    """Return the index after the last word of the bracket that word ``at`` is in."""
+def _end(texts: list[str], index: int) -> int:
+    """Return the index after the last word of the bracket that word ``index`` is in."""
     depth = 0
-    for end in range(at, len(texts)):
+    for end in range(index, len(texts)):
         depth += (texts[end] == "(") - (texts[end] == ")")
         if depth < 0:
             return end
@@ -93,9 +93,9 @@ def _cuts(texts: list[str], start: int, pipe: int, end: int) -> list[tuple[int, 
 def _is_from_clause(texts: list[str], start: int, end: int) -> bool:
     """Return whether a query is a FROM clause alone, or one with ``SELECT *``."""
     depth, clause = 0, list[str]()
-    for at in range(start, end):
-        depth += (texts[at] == "(") - (texts[at] == ")")
-        clause += [texts[at]] if depth == 0 else []
+    for index in range(start, end):
+        depth += (texts[index] == "(") - (texts[index] == ")")
+        clause += [texts[index]] if depth == 0 else []
     if "SELECT" in clause and clause[clause.index("SELECT") + 1 :][:2] == ["*", "FROM"]:
         clause.remove("SELECT")
     return "FROM" in clause and _CHANGES.isdisjoint(clause)

@@ -78,89 +78,89 @@ class _Walk:
     frames: list[_Frame] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.texts = [self._text(at) for at in range(len(self.words.tokens))]
+        self.texts = [self._text(index) for index in range(len(self.words.tokens))]
         self.closings, opened = dict[int, int](), list[int]()
-        for at, text in enumerate(self.texts):
+        for index, text in enumerate(self.texts):
             if text == "(":
-                opened.append(at)
+                opened.append(index)
             elif text == ")" and opened:
-                self.closings[opened.pop()] = at
+                self.closings[opened.pop()] = index
 
-    def _text(self, at: int) -> str:
-        self.words.at = at
+    def _text(self, index: int) -> str:
+        self.words.at = index
         return self.words.peek()
 
-    def text(self, at: int) -> str:
-        return self.texts[at] if 0 <= at < len(self.texts) else ""
+    def text(self, index: int) -> str:
+        return self.texts[index] if 0 <= index < len(self.texts) else ""
 
     def relations(self) -> Iterator[Relation]:
-        self.frames, at = [_Frame(is_query=True, common=frozenset())], 0
-        while at < len(self.texts):
-            frame, text = self.frames[-1], self.texts[at]
+        self.frames, index = [_Frame(is_query=True, common=frozenset())], 0
+        while index < len(self.texts):
+            frame, text = self.frames[-1], self.texts[index]
             if text == "(":
-                self._open(at)
+                self._open(index)
             elif text == ")" and len(self.frames) > 1:
-                self._close(at)
+                self._close(index)
             elif frame.defines:
-                self._define(at)
-            elif frame.expects and text == "STREAM" and self._is_prefix(at):
+                self._define(index)
+            elif frame.expects and text == "STREAM" and self._is_prefix(index):
                 pass  # the name follows
-            elif frame.expects and self._is_name(at):
-                relation, at = self._named(at, None)
+            elif frame.expects and self._is_name(index):
+                relation, index = self._named(index, None)
                 yield relation
                 continue
-            elif text == "TABLE" and (named := self._table(at)) is not None:
-                is_bracketed = named > at + 1
-                relation, at = self._named(named, at)
+            elif text == "TABLE" and (named := self._table(index)) is not None:
+                is_bracketed = named > index + 1
+                relation, index = self._named(named, index)
                 if is_bracketed:
-                    self.frames.append(_Frame(is_query=False, common=frame.common, is_function=True, first=at))
+                    self.frames.append(_Frame(is_query=False, common=frame.common, is_function=True, first=index))
                 yield relation
                 continue
             else:
-                self._step(at)
-            at += 1
+                self._step(index)
+            index += 1
 
-    def _is_name(self, at: int) -> bool:
-        is_quoted = self.words.tokens[at].kind is TokenType.IDENTIFIER
-        return is_quoted or self.texts[at] not in _NO_NAMES | {"LATERAL", "VALUES", "SELECT"}
+    def _is_name(self, index: int) -> bool:
+        is_quoted = self.words.tokens[index].kind is TokenType.IDENTIFIER
+        return is_quoted or self.texts[index] not in _NO_NAMES | {"LATERAL", "VALUES", "SELECT"}
 
-    def _is_prefix(self, at: int) -> bool:
-        return self.text(at + 1) == "(" or (at + 1 < len(self.texts) and self.words.tokens[at + 1].kind in _CALLED)
+    def _is_prefix(self, index: int) -> bool:
+        return self.text(index + 1) == "(" or (index + 1 < len(self.texts) and self.words.tokens[index + 1].kind in _CALLED)
 
-    def _named(self, at: int, table: int | None) -> tuple[Relation, int]:
+    def _named(self, index: int, table: int | None) -> tuple[Relation, int]:
         frame = self.frames[-1]
         frame.expects = False
-        self.words.at = at
+        self.words.at = index
         name = self.words.name()
         is_common = len(name) == 1 and name[0].lower() in frame.common
-        return Relation(at, self.words.tokens[at].start, table, frame.is_function, is_common), self.words.at
+        return Relation(index, self.words.tokens[index].start, table, frame.is_function, is_common), self.words.at
 
-    def _table(self, at: int) -> int | None:
+    def _table(self, index: int) -> int | None:
         """Return the index of the name after the word TABLE of a query. None: the word is something else."""
-        frame, before = self.frames[-1], self.text(at - 1)
-        starts = at == frame.first or (frame.is_function and before in {",", "=>"}) or self._follows_set(at)
-        if len(self.frames) == 1 and at:  # INSERT INTO t TABLE u, CREATE VIEW v AS TABLE u
+        frame, before = self.frames[-1], self.text(index - 1)
+        starts = index == frame.first or (frame.is_function and before in {",", "=>"}) or self._follows_set(index)
+        if len(self.frames) == 1 and index:  # INSERT INTO t TABLE u, CREATE VIEW v AS TABLE u
             statement = self.texts[0]
             starts = starts or (statement == "EXPLAIN" and before in _EXPLAINS) or (statement in _MAKERS and before == "AS")
             starts = starts or (statement == "INSERT" and before not in _TARGETS)
         if not (starts or frame.ends_definition):
             return None
-        following = self.text(at + 1)
-        if following == "(" and frame.is_function and self.text(at + 2) not in _QUERIES:
-            return at + 2
-        if at + 1 >= len(self.texts) or following in _NO_NAMES | _AFTER_COLUMN:
-            return at + 1 if at + 1 < len(self.texts) and self.words.tokens[at + 1].kind is TokenType.IDENTIFIER else None
-        return at + 1 if following[:1].isalpha() or following[:1] == "_" else None
+        following = self.text(index + 1)
+        if following == "(" and frame.is_function and self.text(index + 2) not in _QUERIES:
+            return index + 2
+        if index + 1 >= len(self.texts) or following in _NO_NAMES | _AFTER_COLUMN:
+            return index + 1 if index + 1 < len(self.texts) and self.words.tokens[index + 1].kind is TokenType.IDENTIFIER else None
+        return index + 1 if following[:1].isalpha() or following[:1] == "_" else None
 
-    def _follows_set(self, at: int) -> bool:
-        before = self.text(at - 1)
-        return before in _SETS or (before in {"ALL", "DISTINCT"} and self.text(at - 2) in _SETS)
+    def _follows_set(self, index: int) -> bool:
+        before = self.text(index - 1)
+        return before in _SETS or (before in {"ALL", "DISTINCT"} and self.text(index - 2) in _SETS)
 
-    def _open(self, at: int) -> None:
-        frame, first = self.frames[-1], self.text(at + 1)
-        new = _Frame(is_query=first in _QUERIES and not self._is_call(at), common=frame.common, first=at + 1)
+    def _open(self, index: int) -> None:
+        frame, first = self.frames[-1], self.text(index + 1)
+        new = _Frame(is_query=first in _QUERIES and not self._is_call(index), common=frame.common, first=index + 1)
         if frame.defines:
-            after = self.text(self.closings.get(at, at) + 1)
+            after = self.text(self.closings.get(index, index) + 1)
             if after not in {"(", "AS", "MAX"}:  # the query, not a list of columns
                 frame.ends_definition = True
                 new.common |= {frame.defined} if frame.is_recursive else set()
@@ -171,55 +171,55 @@ class _Walk:
         frame.expects = False
         self.frames.append(new)
 
-    def _is_call(self, at: int) -> bool:
+    def _is_call(self, index: int) -> bool:
         """Return whether a bracket that begins with TABLE has the arguments of a function."""
         is_target = len(self.frames) == 1 and self.texts[0] == "INSERT"  # INSERT INTO t (TABLE u)
-        is_named = at > 0 and self.words.tokens[at - 1].kind in _CALLED and not self.frames[-1].defines and not is_target
-        return is_named and self.text(at + 1) == "TABLE"
+        is_named = index > 0 and self.words.tokens[index - 1].kind in _CALLED and not self.frames[-1].defines and not is_target
+        return is_named and self.text(index + 1) == "TABLE"
 
-    def _close(self, at: int) -> None:
+    def _close(self, index: int) -> None:
         self.frames.pop()
         frame = self.frames[-1]
         if frame.defines and frame.ends_definition:
             frame.common |= {frame.defined}
             frame.defined = ""
-            frame.defines, frame.ends_definition = self.text(at + 1) == ",", self.text(at + 1) != ","
+            frame.defines, frame.ends_definition = self.text(index + 1) == ",", self.text(index + 1) != ","
 
-    def _define(self, at: int) -> None:
+    def _define(self, index: int) -> None:
         """Read a word of WITH: the name of a common table expression, or a word around it."""
-        frame, text = self.frames[-1], self.texts[at]
-        if text == "RECURSIVE" and not frame.defined and self.text(at + 1) not in {"(", "AS"}:
+        frame, text = self.frames[-1], self.texts[index]
+        if text == "RECURSIVE" and not frame.defined and self.text(index + 1) not in {"(", "AS"}:
             frame.is_recursive = True
         elif text != "," and not frame.defined:
-            frame.defined = self.words.tokens[at].text.lower()
+            frame.defined = self.words.tokens[index].text.lower()
 
-    def _step(self, at: int) -> None:
+    def _step(self, index: int) -> None:
         """Read a word of a query that names no relation."""
-        frame, text, before = self.frames[-1], self.texts[at], self.text(at - 1)
-        is_source = text == "FROM" and (self._follows_set(at) or (frame.is_query and before != "DISTINCT"))
-        if text == "WITH" and self._starts_definitions(at):
+        frame, text, before = self.frames[-1], self.texts[index], self.text(index - 1)
+        is_source = text == "FROM" and (self._follows_set(index) or (frame.is_query and before != "DISTINCT"))
+        if text == "WITH" and self._starts_definitions(index):
             frame.defines, frame.is_recursive, frame.defined = True, False, ""
             return
         if text != "LATERAL" or not frame.expects:
             starts_relation = is_source or (frame.is_query and text == "JOIN") or (text == "," and frame.is_list and not frame.in_values)
-            frame.in_values = self._in_values(at)
+            frame.in_values = self._in_values(index)
             frame.expects = starts_relation
             frame.is_query = frame.is_query or text == "SELECT" or text in _SETS
             frame.is_list = is_source or (frame.is_list and text not in _AFTER_LIST)
         frame.ends_definition = False
 
-    def _in_values(self, at: int) -> bool:
+    def _in_values(self, index: int) -> bool:
         """Return whether the next bracket or comma is one of VALUES."""
-        frame, text = self.frames[-1], self.texts[at]
+        frame, text = self.frames[-1], self.texts[index]
         if text == "VALUES":
-            return frame.expects or at == frame.first
+            return frame.expects or index == frame.first
         # An alias, or a clause, follows the last row.
-        is_alias = text == "AS" or (self.text(at - 1) == ")" and text != ",")
+        is_alias = text == "AS" or (self.text(index - 1) == ")" and text != ",")
         return frame.in_values and not is_alias and text not in _AFTER_LIST
 
-    def _starts_definitions(self, at: int) -> bool:
+    def _starts_definitions(self, index: int) -> bool:
         """Return whether WITH defines common table expressions: not of INSERT ... WITH (options), nor of a type."""
-        name = at + 2 if self.text(at + 1) == "RECURSIVE" else at + 1
+        name = index + 2 if self.text(index + 1) == "RECURSIVE" else index + 1
         return name < len(self.texts) and self.text(name) not in _NO_NAMES - {""} and self.text(name + 1) in {"(", "AS", "MAX"}
 
 
@@ -240,8 +240,8 @@ def insert_targets(words: TokenCursor) -> list[NameParts]:
     ([('a',), ('d', 'b')], [])
     """
     targets = []
-    for at in range(len(words.tokens)):
-        words.at = at
+    for index in range(len(words.tokens)):
+        words.at = index
         if words.take("INSERT", "INTO") or words.take("INSERT", "OVERWRITE"):
             words.take("TABLE")
             targets.append(words.name())

@@ -130,14 +130,14 @@ class TokenCursor:
         if not self.done:
             raise self.error("the end")
 
-    def error(self, wanted: str) -> InvalidArgument:
-        """Return the syntax error that ``wanted`` was expected here."""
-        found = f"'{self.tokens[self.at].text}'" if not self.done else "its end"
+    def error(self, expected: str) -> InvalidArgument:
+        """Return the syntax error that ``expected`` was expected here."""
+        token_text = f"'{self.tokens[self.at].text}'" if not self.done else "its end"
         before = self.text[: self.here]
         line, column = before.count("\n") + 1, self.here - before.rfind("\n")
         shown = (self.text.splitlines() or [""])[line - 1]
         return InvalidArgument(
-            f"the statement has {found} at line {line}, column {column}, where {wanted} is expected\n  {shown}\n  {' ' * (column - 1)}^"
+            f"the statement has {token_text} at line {line}, column {column}, where {expected} is expected\n  {shown}\n  {' ' * (column - 1)}^"
         )
 
     def name(self) -> NameParts:
@@ -239,13 +239,13 @@ class TokenCursor:
 
     def properties(self) -> dict[str, str]:
         """Read ``('key' = 'value', ...)``; the equals sign is optional."""
-        found = {}
+        value_by_key = {}
         for _ in self.items():
             key = ".".join(self.name())
             self.take("=")
             value: Any = self.literal()
-            found[key] = str(value).lower() if isinstance(value, bool) else str(value)
-        return found
+            value_by_key[key] = str(value).lower() if isinstance(value, bool) else str(value)
+        return value_by_key
 
 
 def partition_spec(words: TokenCursor) -> dict[str, object]:
@@ -276,15 +276,17 @@ def replace_qualifiers(text: str, sides: Mapping[NameParts, str]) -> str:
     """
     words, parts, end = TokenCursor(text), [""], 0
     tokens = words.tokens
-    for at in range(len(tokens) - 1):
-        if at and tokens[at - 1].text == ".":
+    for index in range(len(tokens) - 1):
+        if index and tokens[index - 1].text == ".":
             continue
         for called, new in sides.items():
             length = 2 * len(called)
-            held = tokens[at : at + length]
-            dotted = len(held) == length and all(token.text == "." for token in held[1::2]) and held[0].kind not in _VALUES
-            if dotted and tuple(token.text.lower() for token in held[::2]) == called:
-                parts += [text[end : held[0].start], new]
-                end = held[-1].start if new else held[-1].end + 1
+            name_tokens = tokens[index : index + length]
+            dotted = (
+                len(name_tokens) == length and all(token.text == "." for token in name_tokens[1::2]) and name_tokens[0].kind not in _VALUES
+            )
+            if dotted and tuple(token.text.lower() for token in name_tokens[::2]) == called:
+                parts += [text[end : name_tokens[0].start], new]
+                end = name_tokens[-1].start if new else name_tokens[-1].end + 1
                 break
     return "".join([*parts, text[end:]])
