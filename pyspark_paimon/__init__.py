@@ -226,11 +226,11 @@ def __getattr__(name: str) -> object:
     # Importing the package costs next to nothing, and never imports Spark. A value is not kept here, or doctest would run its examples twice.
     if name in _MODULE_OF:
         with gc_paused():  # see LazyModule
-            found = getattr(import_module(_MODULE_OF[name]), name)
-        return public(found) if _MODULE_OF[name].startswith("sparkexpr.") else found  # which knows nothing of this package
+            member = getattr(import_module(_MODULE_OF[name]), name)
+        return public(member) if _MODULE_OF[name].startswith("sparkexpr.") else member  # which knows nothing of this package
     if name in _PLUGIN_OF:
-        found = plugin(*_PLUGIN_OF[name])
-        return getattr(found, name) if isinstance(found, ModuleType) else found
+        member = plugin(*_PLUGIN_OF[name])
+        return getattr(member, name) if isinstance(member, ModuleType) else member
     if name == "DefaultSource":  # Spark looks for this name.
         return import_module("pyspark_paimon.spark.source").PaimonDataSource
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -204,12 +204,12 @@ def main() -> None:
         "--folder", type=Path, default=Path("demo-data"), help="directory of the input and the table; the old table is deleted"
     )
     parser.add_argument("--table", help="another path of the table, such as s3://bucket/flights; credentials come from the environment")
-    given = parser.parse_args()
-    folder = given.folder.resolve()
+    arguments = parser.parse_args()
+    folder = arguments.folder.resolve()
     if (folder / "flights").exists():
         shutil.rmtree(folder)
     try:
-        run(folder, given.table or str(folder / "flights"))
+        run(folder, arguments.table or str(folder / "flights"))
     except PaimonError as error:
         screen.print(f"[red]{type(error).__name__}[/red]: {error}", highlight=False)
         sys.exit(1)

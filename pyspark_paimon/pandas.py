@@ -165,8 +165,8 @@ def _with_index(columns: Sequence[str] | None, index: Sequence[str]) -> Sequence
     """Return the columns to read, including index columns."""
     if columns is None or isinstance(columns, str):  # the scan refuses a string, with a hint
         return columns
-    given = {name.lower() for name in columns}
-    return [*columns, *(name for name in index if name.lower() not in given)]
+    lower_names = {name.lower() for name in columns}
+    return [*columns, *(name for name in index if name.lower() not in lower_names)]
 
 
 def __dir__() -> list[str]:

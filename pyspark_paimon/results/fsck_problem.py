@@ -216,13 +216,13 @@ class Findings:
         origin: Origin | None = None,
         *,
         manifest: str | None = None,
-        place: tuple[str, int] | None = None,
+        partition_and_bucket: tuple[str, int] | None = None,
     ) -> None:
         """Add a problem.
 
-        ``place`` is a partition (as in paths) and a bucket.
+        ``partition_and_bucket`` is a partition (as in paths) and a bucket.
         """
-        partition, bucket = (None, None) if place is None else place
+        partition, bucket = (None, None) if partition_and_bucket is None else partition_and_bucket
         self.take(
             Problem(
                 kind=kind,
@@ -251,5 +251,5 @@ class Findings:
 
     def without(self, gone: Callable[[Problem], bool]) -> Findings:
         """Return the findings without problems that ``gone`` accepts."""
-        kept = [problem for problem in self.problems if not gone(problem)]
-        return Findings(self.limit, kept, self.total - len(self.problems) + len(kept), self.counts, self.unchecked)
+        remaining = [problem for problem in self.problems if not gone(problem)]
+        return Findings(self.limit, remaining, self.total - len(self.problems) + len(remaining), self.counts, self.unchecked)

@@ -19,7 +19,7 @@ class PlanPicture(ScanPlan):
     table_schema: TableSchema | None = field(default=None, repr=False)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, ScanPlan) and all(getattr(self, one.name) == getattr(other, one.name) for one in fields(ScanPlan))
+        return isinstance(other, ScanPlan) and all(getattr(self, member.name) == getattr(other, member.name) for member in fields(ScanPlan))
 
     def __hash__(self) -> int:
         return hash((self.snapshot_id, self.splits, self.report))

@@ -42,15 +42,15 @@ class FileCheck:
 
     def check(self, unit: Unit, limit: int) -> Findings:
         """Return the problems of one file, and counts of checks."""
-        found = Findings(limit)
+        findings = Findings(limit)
         store = self._branch(unit.origin.branch)
-        if not is_whole(store, unit, found) or self.depth is Depth.QUICK:
-            return found
+        if not is_whole(store, unit, findings) or self.depth is Depth.QUICK:
+            return findings
         if isinstance(unit, DataUnit):
-            CheckedDataFile(store, unit, self.depth, found, lambda: self._known_hashes(store, unit.hashes)).check()
+            CheckedDataFile(store, unit, self.depth, findings, lambda: self._known_hashes(store, unit.hashes)).check()
         else:
-            check_index_file(store, unit, found)
-        return found
+            check_index_file(store, unit, findings)
+        return findings
 
     def _branch(self, name: str) -> FileStore:
         with self._lock:

@@ -24,7 +24,7 @@ from pyspark_paimon.results.fsck_problem import Findings, Origin, ProblemKind
 _PARTITION = "_PARTITION"
 
 
-def check_key_partitions(store: FileStore, found: Findings) -> None:
+def check_key_partitions(store: FileStore, findings: Findings) -> None:
     """Report primary keys that exist in more than one partition.
 
     Reports the first such key of each pass. Does nothing for tables whose keys include the partition. Reads all key columns once, with half of
@@ -33,14 +33,14 @@ def check_key_partitions(store: FileStore, found: Findings) -> None:
     snapshot = store.snapshots.latest() if store.schema.bucket_mode is BucketMode.KEY_DYNAMIC else None
     if snapshot is None:
         return
-    whole, names = store.with_options(EVERY_ROW), list(store.schema.primary_keys)
+    all_rows, names = store.with_options(EVERY_ROW), list(store.schema.primary_keys)
     with SpillDirectory() as directory:
         waiting = StagedRows(store.schema, store.options.write_buffer_size // 2, SpillSpace(directory))
         try:
-            splits = ScanPlanner(whole).plan(snapshot=snapshot, columns=names).splits
+            splits = ScanPlanner(all_rows).plan(snapshot=snapshot, columns=names).splits
             numbers = {partition: number for number, partition in enumerate(dict.fromkeys(split.partition for split in splits))}
             for split in splits:
-                for batch in read_split(whole, split, columns=names):
+                for batch in read_split(all_rows, split, columns=names):
                     where = pa.array(np.full(batch.num_rows, numbers[split.partition], np.int32))
                     waiting.add(pa.Table.from_batches([batch]).append_column(_PARTITION, where), None)
         except (CorruptFile, SnapshotExpired):
@@ -54,6 +54,8 @@ def check_key_partitions(store: FileStore, found: Findings) -> None:
             if len(twice):
                 row = int(twice[0])
                 number = int(keys.numbers[row])
-                both = " and ".join(str(store.partition.decode(partitions[at])) for at in sorted((int(places[row]), int(one_of[number]))))
-                message = f"the key {name_key(keys, number)} lives in partitions {both}; {len(twice)} rows have such keys"
-                found.add(ProblemKind.KEY_PARTITION, store.root, message, Origin(branch=store.branch, snapshot=snapshot.id))
+                partition_text = " and ".join(
+                    str(store.partition.decode(partitions[index])) for index in sorted((int(places[row]), int(one_of[number])))
+                )
+                message = f"the key {name_key(keys, number)} lives in partitions {partition_text}; {len(twice)} rows have such keys"
+                findings.add(ProblemKind.KEY_PARTITION, store.root, message, Origin(branch=store.branch, snapshot=snapshot.id))

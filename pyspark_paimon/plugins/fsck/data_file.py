@@ -207,8 +207,10 @@ class CheckedDataFile:
             if name not in rows.schema.names:
                 continue
             distinct = one_array(rows.column(name)).unique()
-            others = [found for found in (from_scalar(scalar, kind.column_type) for scalar in distinct[:2]) if not _same(found, value)]
-            if others:
+            foreign_values = [
+                row_value for row_value in (from_scalar(scalar, kind.column_type) for scalar in distinct[:2]) if not _same(row_value, value)
+            ]
+            if foreign_values:
                 self._partition_wrong[name] = self._partition_wrong.get(name, 0) + 1
 
     def _check_types(self, rows: Any) -> None:
@@ -238,10 +240,10 @@ class CheckedDataFile:
             if schema.core.bucket_function_type in _BUCKET_FUNCTIONS and all(name in rows.schema.names for name in schema.bucket_keys):
                 self._wrong_buckets += int(np.count_nonzero(bucket_ids(rows, schema, entry.total_buckets) != entry.bucket))
             return
-        known = self.hashes() if self.unit.hashes is not None else None
-        if known is not None:
+        indexed_hashes = self.hashes() if self.unit.hashes is not None else None
+        if indexed_hashes is not None:
             hashes = bucket_hashes([rows.column(name) for name in schema.trimmed_primary_keys], schema.key_types)
-            self._strange_hashes += int(np.count_nonzero(~np.isin(hashes, known)))
+            self._strange_hashes += int(np.count_nonzero(~np.isin(hashes, indexed_hashes)))
 
     def _check_key_columns(self, rows: Any) -> None:
         """Compare the ``_KEY_`` columns with the key columns."""
@@ -294,16 +296,16 @@ class CheckedDataFile:
         return self.schema.core.raw.get(option, "").lower() == "true"
 
     def _wrong(self, kind: ProblemKind, message: str) -> None:
-        place = place_of(self.store, self.unit.entry.partition, self.unit.entry.bucket)
-        self.found.add(kind, self.path, message, self.unit.origin, manifest=self.unit.manifest, place=place)
+        partition_and_bucket = place_of(self.store, self.unit.entry.partition, self.unit.entry.bucket)
+        self.found.add(kind, self.path, message, self.unit.origin, manifest=self.unit.manifest, partition_and_bucket=partition_and_bucket)
 
 
-def _same(one: Any, other: Any) -> bool:
-    return bool(one == other or (one != one and other != other))  # noqa: PLR0124  # NaN alone differs from itself
+def _same(value: Any, other: Any) -> bool:
+    return bool(value == other or (value != value and other != other))  # noqa: PLR0124  # NaN alone differs from itself
 
 
-def _equal(one: Any, other: Any) -> bool:
-    left, right = one_array(one), one_array(other)
+def _equal(rebuilt: Any, other: Any) -> bool:
+    left, right = one_array(rebuilt), one_array(other)
     if left.equals(right):
         return True
     if not pa.types.is_floating(left.type):
@@ -357,8 +359,8 @@ class KeyOrder:
         self._tail = [column.slice(len(column) - 1) for column in columns]
         self._rows += rows.num_rows
 
-    def _encode(self, columns: Sequence[Any], at: int) -> bytes:
-        values = [from_scalar(column[at], kind.column_type) for column, kind in zip(columns, self.key.types, strict=True)]
+    def _encode(self, columns: Sequence[Any], row: int) -> bytes:
+        values = [from_scalar(column[row], kind.column_type) for column, kind in zip(columns, self.key.types, strict=True)]
         return encode_row(values, self.key.types)
 
     def is_range(self, min_key: bytes, max_key: bytes) -> bool:
@@ -428,8 +430,8 @@ class SeenBounds:
             values = pa.array(floats[~missing])
         if len(values) == values.null_count:
             return
-        found = pc.min_max(values)
-        low, high = self._plain(found["min"].as_py()), self._plain(found["max"].as_py())
+        extent = pc.min_max(values)
+        low, high = self._plain(extent["min"].as_py()), self._plain(extent["max"].as_py())
         self.least = low if self.least is None or low < self.least else self.least
         self.most = high if self.most is None or high > self.most else self.most
 
@@ -441,9 +443,9 @@ class SeenBounds:
 
         NaN is the greatest value.
         """
-        most = float("nan") if self.has_nan else self.most
+        greatest = float("nan") if self.has_nan else self.most
         least = self.least if self.least is not None or not self.has_nan else float("nan")
-        return ColumnBounds(least, most, self.nulls, rows)
+        return ColumnBounds(least, greatest, self.nulls, rows)
 
 
 @dataclass
@@ -467,25 +469,25 @@ class CheckedStatistics:
 
     def write(self, rows: Any) -> None:
         """Add the next rows, with at least these columns."""
-        for name, seen in self._seen.items():
+        for name, column_bounds in self._seen.items():
             if name in rows.schema.names:
-                seen.add(rows.column(name))
+                column_bounds.add(rows.column(name))
 
     def wrong(self, rows: int, present: Iterable[str]) -> list[str]:
         """Return the differences as messages.
 
         ``rows`` is the row count, ``present`` are the columns of the file.
         """
-        found = []
+        messages = []
         for name in set(present).intersection(self._seen):
             actual, stored = self._seen[name].bounds(rows), self.stored[name]
             if not covers(stored, actual):
                 shown = [_shorten(value) for value in (stored.min, stored.max, actual.min, actual.max)]
-                found.append(
+                messages.append(
                     f"its {self.what}statistics of '{name}' are {shown[0]} to {shown[1]} with {stored.null_count} nulls, "
                     f"but its rows have {shown[2]} to {shown[3]} with {actual.null_count} nulls"
                 )
-        return sorted(found)
+        return sorted(messages)
 
 
 def _shorten(value: Plain) -> str:

@@ -207,8 +207,12 @@ class CheckedHistory:
                 continue
             following = consumer["nextSnapshot"]
             ids = manager.ids()
-            kept = ids[:1] if not ids else [*ids, ids[-1] + 1]
-            if following in kept or (not ids and following == 1) or self.store.file_io.exists(self.store.paths.changelog_file(following)):
+            allowed_ids = ids[:1] if not ids else [*ids, ids[-1] + 1]
+            if (
+                following in allowed_ids
+                or (not ids and following == 1)
+                or self.store.file_io.exists(self.store.paths.changelog_file(following))
+            ):
                 continue
             message = f"reads snapshot {following} next, which does not exist; {_ids(ids)}"
             self.found.add(ProblemKind.CONSUMER, path, message, Origin(branch=self._branch))
@@ -223,23 +227,23 @@ class CheckedHistory:
         self.found.counts["statistics files"] += 1
         file = self.store.paths.statistics(snapshot.statistics)
         try:
-            known = self.store.statistics_files.read(snapshot.statistics)
-            columns = {column.id for column in self.store.schemas.get(known.schema_id).fields}
+            statistics = self.store.statistics_files.read(snapshot.statistics)
+            columns = {column.id for column in self.store.schemas.get(statistics.schema_id).fields}
         except FileNotFoundError:
             self.found.add(ProblemKind.STATISTICS_FILE, file, "is missing", origin)
         except BROKEN as error:
             self.found.add(ProblemKind.STATISTICS_FILE, file, _reason(error), origin)
         else:
-            unknown = sorted(name for name, column in known.col_stats.items() if column.col_id not in columns)
+            unknown = sorted(name for name, column in statistics.col_stats.items() if column.col_id not in columns)
             if unknown:
                 self.found.add(
                     ProblemKind.STATISTICS_FILE, file, f"has statistics of columns that its schema lacks: {', '.join(unknown)}", origin
                 )
-            if known.snapshot_id > snapshot.id:
+            if statistics.snapshot_id > snapshot.id:
                 self.found.add(
                     ProblemKind.STATISTICS_FILE,
                     file,
-                    f"is of snapshot {known.snapshot_id}, newer than snapshot {snapshot.id} that names it",
+                    f"is of snapshot {statistics.snapshot_id}, newer than snapshot {snapshot.id} that names it",
                     origin,
                 )
 

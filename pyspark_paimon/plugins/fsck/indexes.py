@@ -56,11 +56,11 @@ class CheckedFileIndexes:
         """
         self._place = self.path
         try:
-            place = index_place(self.store, self.unit.entry)
-            if place is None:
+            index_file = index_place(self.store, self.unit.entry)
+            if index_file is None:
                 return
-            self._place = place.path or self.path
-            entries = place.container.entries()
+            self._place = index_file.path or self.path
+            entries = index_file.container.entries()
         except FileNotFoundError:
             return  # reported as missing already
         except (*BROKEN_INDEX, OSError) as error:
@@ -68,7 +68,7 @@ class CheckedFileIndexes:
             return
         self.found.counts["index containers"] += 1
         for entry in entries:
-            self._open_one(place.container, entry, deep=deep)
+            self._open_one(index_file.container, entry, deep=deep)
 
     def _open_one(self, container: ContainerReader, entry: ContainerEntry, *, deep: bool) -> None:
         self.found.counts["file indexes"] += 1
@@ -76,13 +76,13 @@ class CheckedFileIndexes:
         column = parse_column(entry.column)
         try:
             column_type = type_of(column, self.schema.column_types)
-            known = STORED_TYPES.get(entry.index_type)
-            if known is None or not known.supports(column_type):
+            stored_type = STORED_TYPES.get(entry.index_type)
+            if stored_type is None or not stored_type.supports(column_type):
                 self.found.unchecked[f"indexes of type '{entry.index_type}'"] += 1
                 return
             payload = None if entry.is_empty else container.payload(entry)
             if payload is not None:
-                rows = known.open(payload, column_type).row_count
+                rows = stored_type.open(payload, column_type).row_count
                 if rows not in {None, self.unit.entry.file.row_count}:
                     self._wrong(ProblemKind.FILE_INDEX, f"its {name} has {rows} rows, the file {self.unit.entry.file.row_count}")
                     return
@@ -105,11 +105,11 @@ class CheckedFileIndexes:
 
     def write(self, rows: Any) -> None:
         """Add the next rows of the file."""
-        for at, (column, name, rebuilt) in reversed(list(enumerate(self._rebuilt))):
+        for index, (column, name, rebuilt) in reversed(list(enumerate(self._rebuilt))):
             try:
                 rebuilt.write(rows.column(column.name))
             except (*BROKEN_INDEX, OSError) as error:
-                del self._rebuilt[at]
+                del self._rebuilt[index]
                 self._wrong(ProblemKind.FILE_INDEX, f"its {name} cannot be compared with the rows: {_message(error)}")
 
     def finish(self) -> None:
@@ -124,32 +124,32 @@ class CheckedFileIndexes:
                 self._wrong(ProblemKind.FALSE_INDEX, f"its {name} is wrong: {mismatch}")
 
     def _wrong(self, kind: ProblemKind, message: str) -> None:
-        place = place_of(self.store, self.unit.entry.partition, self.unit.entry.bucket)
-        self.found.add(kind, self._place, message, self.unit.origin, manifest=self.unit.manifest, place=place)
+        partition_and_bucket = place_of(self.store, self.unit.entry.partition, self.unit.entry.bucket)
+        self.found.add(kind, self._place, message, self.unit.origin, manifest=self.unit.manifest, partition_and_bucket=partition_and_bucket)
 
 
-def check_index_file(store: FileStore, unit: IndexUnit, found: Findings) -> None:
+def check_index_file(store: FileStore, unit: IndexUnit, findings: Findings) -> None:
     """Check a deletion-vector or hash index file.
 
     The file must exist and have the right size.
     """
     entry = unit.entry
     if entry.index_type == DELETION_VECTORS:
-        wrong = _vectors(store, unit, found)
+        wrong = _vectors(store, unit, findings)
         kind = ProblemKind.DELETION_VECTOR
     elif entry.index_type == HASH:
         wrong = _hashes(store, unit)
         kind = ProblemKind.HASH_INDEX
     else:
-        found.unchecked[f"index files of type '{entry.index_type}'"] += 1
+        findings.unchecked[f"index files of type '{entry.index_type}'"] += 1
         return
-    place = place_of(store, entry.partition, entry.bucket)
+    partition_and_bucket = place_of(store, entry.partition, entry.bucket)
     path = store.paths.index(entry.file_name, store.partition.decode(entry.partition), entry.bucket, entry.external_path)
     for message in wrong:
-        found.add(kind, path, message, unit.origin, manifest=unit.manifest, place=place)
+        findings.add(kind, path, message, unit.origin, manifest=unit.manifest, partition_and_bucket=partition_and_bucket)
 
 
-def _vectors(store: FileStore, unit: IndexUnit, found: Findings) -> Iterator[str]:
+def _vectors(store: FileStore, unit: IndexUnit, findings: Findings) -> Iterator[str]:
     """Yield the problems of deletion vectors.
 
     Every vector must decode, match its checksum and cardinality, and mark existing rows of its data file.
@@ -160,7 +160,7 @@ def _vectors(store: FileStore, unit: IndexUnit, found: Findings) -> Iterator[str
         yield f"has {len(ranges)} vectors, but its manifest says {entry.row_count}"
     path = store.paths.index(entry.file_name, store.partition.decode(entry.partition), entry.bucket, entry.external_path)
     for vector in ranges:
-        found.counts["deletion vectors"] += 1
+        findings.counts["deletion vectors"] += 1
         try:
             rows = read_deletion_vector(store.file_io, DeletionFile(path, vector.offset, vector.length, vector.cardinality))
         except CorruptFile as error:

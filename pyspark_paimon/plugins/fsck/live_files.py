@@ -79,22 +79,22 @@ class LiveFiles:
         added, change.rows = kinds(entries)
         live = list(_live_files(entries))
         gone: list[tuple[int, bytes]] = []
-        for at, identity in enumerate(_digests(entries)):
-            file = live[at]
+        for position, identity in enumerate(_digests(entries)):
+            file = live[position]
             change.buckets.add(file.bucket_id)
-            if added[at]:
+            if added[position]:
                 if identity in self.files or identity in self.deleted:
-                    change.twice.append(at)
+                    change.twice.append(position)
                 else:
                     self._put(identity, file)
             elif identity in self.files:
                 self._drop(identity)
-                gone.append((at, file.content))
+                gone.append((position, file.content))
                 self.deleted[identity] += 1
             else:
-                change.absent.append(at)
+                change.absent.append(position)
                 self.deleted[identity] += 1
-        change.gone = [at for at, content in gone if content not in self.contents]
+        change.gone = [position for position, content in gone if content not in self.contents]
         return change
 
     def _put(self, identity: bytes, file: LiveFile) -> None:
@@ -142,11 +142,11 @@ class LiveFiles:
             if file.level > 0:
                 by_level.setdefault(file.level, []).append(file)
         for _, files in sorted(by_level.items()):
-            ranges = sorted(((key.order(file.min_key), key.order(file.max_key), file) for file in files), key=lambda one: one[:2])
+            ranges = sorted(((key.order(file.min_key), key.order(file.max_key), file) for file in files), key=lambda earlier: earlier[:2])
             reach: Any = None
-            for (_, high, one), (low, _, other) in pairwise(ranges):
+            for (_, high, earlier), (low, _, other) in pairwise(ranges):
                 if reach is None or high > reach[0]:
-                    reach = (high, one)
+                    reach = (high, earlier)
                 if low <= reach[0]:
                     yield Overlap(reach[1], other)
 
@@ -159,13 +159,13 @@ def _net_entries(entries: EntryColumns) -> dict[bytes, tuple[bool, str, int, int
     left: dict[bytes, tuple[bool, str, int, int]] = {}
     added = kinds(entries)[0]
     rows, sizes, names = entries.row_count.tolist(), entries.file_size.tolist(), entries.file_name
-    for at, identity in enumerate(_digests(entries)):
-        if added[at]:
-            left[identity] = (True, names[at], rows[at], sizes[at])
+    for position, identity in enumerate(_digests(entries)):
+        if added[position]:
+            left[identity] = (True, names[position], rows[position], sizes[position])
         elif identity in left and left[identity][0]:
             del left[identity]
         else:
-            left[identity] = (False, names[at], 0, 0)
+            left[identity] = (False, names[position], 0, 0)
     return left
 
 
@@ -201,8 +201,8 @@ def _digests(entries: EntryColumns) -> list[bytes]:
 
 def digest(parts: Sequence[bytes]) -> bytes:
     """Return a 16-byte hash of a sequence of bytes."""
-    found = hashlib.blake2b(digest_size=16)
+    blake = hashlib.blake2b(digest_size=16)
     for part in parts:
-        found.update(len(part).to_bytes(8, "big"))
-        found.update(part)
-    return found.digest()
+        blake.update(len(part).to_bytes(8, "big"))
+        blake.update(part)
+    return blake.digest()

@@ -67,22 +67,22 @@ class CheckedManifests:
         Returns None if some cannot be read, which is reported.
         """
         parts = [self._entries(meta, origin) for meta in metas]
-        whole = [part for part in parts if part is not None]
-        return EntryColumns.concat(whole) if len(whole) == len(parts) else None
+        readable = [part for part in parts if part is not None]
+        return EntryColumns.concat(readable) if len(readable) == len(parts) else None
 
     def _entries(self, meta: ManifestFileMeta, origin: Origin) -> EntryColumns | None:
         name = meta.file_name
         listed = (meta.file_size, meta.num_added_files, meta.num_deleted_files)
-        known = self._listed_sizes.get(name)
-        if known is not None and known != listed:
-            message = f"is listed with (bytes, added, deleted) {listed}, and by another list with {known}"
+        earlier_sizes = self._listed_sizes.get(name)
+        if earlier_sizes is not None and earlier_sizes != listed:
+            message = f"is listed with (bytes, added, deleted) {listed}, and by another list with {earlier_sizes}"
             self.found.add(ProblemKind.MANIFEST, self.store.paths.manifest(name), message, origin, manifest=self._listed_by.get(name))
             return None
         if self._broken.get(name):
             return None
         path = self.store.paths.manifest(name)
         entries = self.read_or_report(ProblemKind.MANIFEST, path, origin, lambda: self.store.manifests.read_meta(meta), name)
-        if known is None:
+        if earlier_sizes is None:
             self._listed_sizes[name] = listed
             self._broken[name] = entries is None
             self.found.counts["manifests"] += 1
@@ -165,9 +165,9 @@ def _number_ranges(meta: ManifestFileMeta, entries: EntryColumns) -> list[str]:
         ("buckets", meta.min_bucket, meta.max_bucket, entries.bucket),
         ("levels", meta.min_level, meta.max_level, entries.level),
     ):
-        least, most = int(values.min()), int(values.max())
-        if (low is not None and low > least) or (high is not None and high < most):
-            wrong.append(f"its manifest list records {what} {low} to {high}, but its entries have {least} to {most}")
+        least, greatest = int(values.min()), int(values.max())
+        if (low is not None and low > least) or (high is not None and high < greatest):
+            wrong.append(f"its manifest list records {what} {low} to {high}, but its entries have {least} to {greatest}")
     schemas = int(entries.schema_id.max())
     if meta.schema_id < schemas:
         wrong.append(f"its manifest list records schema {meta.schema_id}, but its entries have schema {schemas}")

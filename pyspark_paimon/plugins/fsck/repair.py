@@ -143,8 +143,8 @@ def _restore_from_tags(repairs: Repairs, branch: FileStore) -> None:
             continue
         path = branch.paths.snapshot_file(tag.id)
         changelog = tag.changelog_manifest_list
-        whole = changelog is not None and branch.file_io.exists(branch.paths.manifest(changelog))
-        content = with_checksum(path, (tag.snapshot if whole else tag.state).to_json())
+        has_changelog = changelog is not None and branch.file_io.exists(branch.paths.manifest(changelog))
+        content = with_checksum(path, (tag.snapshot if has_changelog else tag.state).to_json())
         stored[tag.id] = tag.delta_manifest_list  # another tag may be of the same snapshot
         repairs.mend(
             RepairKind.RESTORE_SNAPSHOT,
@@ -170,9 +170,9 @@ def _forget_dangling(repairs: Repairs, branch: FileStore, problems: Sequence[Pro
         if snapshot_id > max(suspects) or not _lacks_files(branch, manager.get(snapshot_id)):
             break
         broken.append(snapshot_id)
-    wanted = {tag.id for tag in manager.tags().values()} if broken else set()
+    tagged_ids = {tag.id for tag in manager.tags().values()} if broken else set()
     following = manager.next_for_consumers() if broken else None
-    if not broken or len(broken) == len(ids) or wanted.intersection(broken) or (following is not None and following <= broken[-1]):
+    if not broken or len(broken) == len(ids) or tagged_ids.intersection(broken) or (following is not None and following <= broken[-1]):
         return
     if _lacks_files(branch, manager.get(ids[len(broken)])):
         return
@@ -204,10 +204,10 @@ def forget_before_gap(repairs: Repairs, first: int) -> int:
     with store.file_io.fair_lock(store.paths.snapshots), lock_history(store, "the repair"):
         ids = manager.ids()
         if first not in ids:
-            known = f"they run from {ids[0]} to {ids[-1]}" if ids else "the table has none"
-            raise InvalidArgument(f"{store.root}: snapshot {first} does not exist, {known}; nothing was changed")
-        kept, older = [i for i in ids if i >= first], [i for i in ids if i < first]
-        absent = sorted(set(range(first, ids[-1])).difference(kept))
+            range_text = f"they run from {ids[0]} to {ids[-1]}" if ids else "the table has none"
+            raise InvalidArgument(f"{store.root}: snapshot {first} does not exist, {range_text}; nothing was changed")
+        newer, older = [i for i in ids if i >= first], [i for i in ids if i < first]
+        absent = sorted(set(range(first, ids[-1])).difference(newer))
         if absent:
             raise InvalidArgument(f"{store.root}: snapshot {absent[0]} is missing after snapshot {first}; name one behind the last gap")
         if not older:
@@ -255,9 +255,9 @@ def _lacks_files(branch: FileStore, snapshot: Snapshot) -> bool:
 
 def _write_hints(repairs: Repairs, branch: FileStore) -> None:
     """Correct hints that lead readers to missing snapshots."""
-    paths, manager, found = branch.paths, branch.snapshots, Findings()
-    CheckedHistory(branch, found).check_hints()
-    for problem in found.problems:
+    paths, manager, findings = branch.paths, branch.snapshots, Findings()
+    CheckedHistory(branch, findings).check_hints()
+    for problem in findings.problems:
         if problem.kind is not ProblemKind.HINT:  # lost snapshots, which only the user can replace
             continue
         ids = manager.ids()

@@ -62,20 +62,24 @@ def _count_again(repairs: Repairs, store: FileStore, path: str, message: str) ->
     if snapshot is None:
         return
     schema = store.schemas.get(snapshot.schema_id)
-    seen = store.with_schema(schema)
+    schema_store = store.with_schema(schema)
     try:
         columns: Collection[str] = store.statistics_files.read(name).col_stats
     except (PaimonError, FileNotFoundError):
         columns = schema.names
     names = [column for column in schema.names if column in columns]
-    plan = ScanPlanner(seen.with_options(OWN_BRANCH)).plan(snapshot=snapshot)
+    plan = ScanPlanner(schema_store.with_options(OWN_BRANCH)).plan(snapshot=snapshot)
 
     def count() -> None:
-        rows, found = collect_statistics(_batches(seen, snapshot, names), [schema.field(column) for column in names])
+        rows, column_statistics = collect_statistics(_batches(schema_store, snapshot, names), [schema.field(column) for column in names])
         size = plan.file_size * rows // max(plan.row_count, 1)
         before = int(snapshot.commit_kind is CommitKind.ANALYZE and snapshot.id > 1)  # it follows the snapshot it describes
         statistics = Statistics(
-            snapshot_id=snapshot.id - before, schema_id=schema.id, merged_record_count=rows, merged_record_size=size, col_stats=found
+            snapshot_id=snapshot.id - before,
+            schema_id=schema.id,
+            merged_record_count=rows,
+            merged_record_size=size,
+            col_stats=column_statistics,
         )
         store.file_io.write(path, with_checksum(path, statistics.to_json()), overwrite=True)
 

@@ -110,11 +110,15 @@ class CheckedIndexes:
             yield unit
 
     def _unit(self, entry: IndexManifestEntry, live: LiveFiles, origin: Origin) -> IndexUnit:
-        known = self._units.get(entry.file_name)
-        if known is not None and known.entry == entry and len(known.rows) == len(entry.vectors or ()):
-            return known
-        wanted = {vector.data_file for vector in entry.vectors or ()}
-        rows = {file.name: file.rows for file in live.bucket((entry.partition, entry.bucket)) if file.name in wanted} if wanted else {}
+        earlier_unit = self._units.get(entry.file_name)
+        if earlier_unit is not None and earlier_unit.entry == entry and len(earlier_unit.rows) == len(entry.vectors or ()):
+            return earlier_unit
+        vector_files = {vector.data_file for vector in entry.vectors or ()}
+        rows = (
+            {file.name: file.rows for file in live.bucket((entry.partition, entry.bucket)) if file.name in vector_files}
+            if vector_files
+            else {}
+        )
         return IndexUnit(origin=origin, entry=entry, manifest=self._name, rows=rows)
 
     def _check_shape(self, entries: Sequence[IndexManifestEntry], path: str, origin: Origin) -> None:
@@ -284,8 +288,8 @@ class CheckedStates:
             return self._fresh(base, snapshot, origin)
         if names == live.manifests:
             return live
-        known = set(live.manifests)
-        fresh = self._manifests.entries([meta for meta in base if meta.file_name not in known], origin)
+        live_manifests = set(live.manifests)
+        fresh = self._manifests.entries([meta for meta in base if meta.file_name not in live_manifests], origin)
         gone = [name for name in live.manifests if name not in names]
         old = self._reread(gone)
         if fresh is None:
@@ -356,8 +360,8 @@ class CheckedStates:
         entries = self._reread(live.manifests)
         if entries is None:
             return
-        wanted = set(live.files)
-        rows = [at for at, identity in enumerate(entries.identities()) if digest(identity) in wanted]
+        live_digests = set(live.files)
+        rows = [position for position, identity in enumerate(entries.identities()) if digest(identity) in live_digests]
         added = entries.select(np.array(rows, np.intp))
         yield from self._units(added.select(added.kind == 0), origin, "data", self._indexes.hashes)
 
@@ -382,17 +386,17 @@ class CheckedStates:
     ) -> Iterator[Unit]:
         """Yield files to check that were not yielded before."""
         contents = zip(*(entries.content(f"_FILE.{name}") for name in ("_FILE_NAME", "_EXTRA_FILES", "_EMBEDDED_FILE_INDEX")), strict=True)
-        for at, content in enumerate(contents):
+        for position, content in enumerate(contents):
             content_digest = digest(content)
             if content_digest in self.seen:
                 continue
             self.seen.add(content_digest)
-            one = entries.select(np.array([at], np.intp))
-            manifest = one.path_of(0).rpartition("/")[2]
+            single_entry = entries.select(np.array([position], np.intp))
+            manifest = single_entry.path_of(0).rpartition("/")[2]
             try:
-                entry = one.entries()[0]
+                entry = single_entry.entries()[0]
             except BROKEN as error:
-                self.found.add(ProblemKind.MANIFEST, one.path_of(0), f"has an entry that cannot be read ({error})", origin)
+                self.found.add(ProblemKind.MANIFEST, single_entry.path_of(0), f"has an entry that cannot be read ({error})", origin)
                 continue
             index = hashes.get((entry.partition, entry.bucket))
             yield DataUnit(unit=unit, origin=origin, entry=entry, manifest=manifest, hashes=None if index is None else index.entry)
@@ -436,22 +440,22 @@ class CheckedStates:
                 continue
             try:
                 overlaps = list(live.overlaps(bucket_id, self.store.key))
-                place = place_of(self.store, *bucket_id)
+                partition_and_bucket = place_of(self.store, *bucket_id)
             except BROKEN as error:
                 names = ", ".join(sorted(file.name for file in files)[:3])
                 message = f"has keys that cannot be decoded ({error}); files of bucket {bucket_id[1]}: {names}"
                 self.found.add(ProblemKind.ENTRY, self.store.paths.manifests, message, origin)
                 continue
-            for one, other in overlaps:
-                if (one.name, other.name) not in self._overlaps:
-                    self._overlaps.add((one.name, other.name))
-                    message = f"its keys overlap those of {one.name} on level {one.level}"
+            for first_file, other in overlaps:
+                if (first_file.name, other.name) not in self._overlaps:
+                    self._overlaps.add((first_file.name, other.name))
+                    message = f"its keys overlap those of {first_file.name} on level {first_file.level}"
                     path = f"{self.store.paths.bucket_dir(self.store.partition.decode(bucket_id[0]), bucket_id[1])}/{other.name}"
-                    self.found.add(ProblemKind.LEVEL_OVERLAP, path, message, origin, place=place)
+                    self.found.add(ProblemKind.LEVEL_OVERLAP, path, message, origin, partition_and_bucket=partition_and_bucket)
         for partition, counts in totals.items():
             if len(counts) > 1:
-                place = place_of(self.store, partition, -1)
-                message = f"partition '{place[0]}' has files of different bucket counts: {sorted(counts)}"
+                partition_and_bucket = place_of(self.store, partition, -1)
+                message = f"partition '{partition_and_bucket[0]}' has files of different bucket counts: {sorted(counts)}"
                 self.found.add(ProblemKind.ENTRY, self.store.paths.manifests, message, origin)
 
     def _check_row_ranges(self, snapshot: Snapshot, origin: Origin) -> None:
@@ -462,4 +466,4 @@ class CheckedStates:
             schema = self.store.schema if origin.tag is None else self.store.schemas.get(snapshot.schema_id)
             for (partition, bucket), name, message in broken_ranges(self.store, snapshot, schema):
                 path = f"{self.store.paths.bucket_dir(self.store.partition.decode(partition), bucket)}/{name}"
-                self.found.add(ProblemKind.ROW_RANGE, path, message, origin, place=place_of(self.store, partition, bucket))
+                self.found.add(ProblemKind.ROW_RANGE, path, message, origin, partition_and_bucket=place_of(self.store, partition, bucket))

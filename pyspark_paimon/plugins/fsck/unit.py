@@ -74,14 +74,14 @@ def place_of(store: FileStore, partition: bytes, bucket: int) -> tuple[str, int]
     return "/".join(texts), bucket
 
 
-def is_whole(store: FileStore, unit: Unit, found: Findings) -> bool:
+def is_whole(store: FileStore, unit: Unit, findings: Findings) -> bool:
     """Return whether file and side files exist with correct size.
 
-    Adds problems to ``found``.
+    Adds problems to ``findings``.
     """
     entry = unit.entry
     try:
-        place = place_of(store, entry.partition, entry.bucket)
+        partition_and_bucket = place_of(store, entry.partition, entry.bucket)
         if isinstance(entry, ManifestEntry):
             path, *side_files = store.physical_files(entry.partition, entry.bucket, entry.file)
             size = entry.file.file_size
@@ -93,16 +93,16 @@ def is_whole(store: FileStore, unit: Unit, found: Findings) -> bool:
             size = entry.file_size
     except (PaimonError, ValueError) as error:
         name = entry.file.file_name if isinstance(entry, ManifestEntry) else entry.file_name
-        found.add(ProblemKind.ENTRY, name, f"has an invalid partition ({error})", unit.origin, manifest=unit.manifest)
+        findings.add(ProblemKind.ENTRY, name, f"has an invalid partition ({error})", unit.origin, manifest=unit.manifest)
         return False
     if side_files:
-        found.counts["side files"] += len(side_files)
-    found.counts[f"{unit.unit} files"] += 1
+        findings.counts["side files"] += len(side_files)
+    findings.counts[f"{unit.unit} files"] += 1
     wrong = [wrong for side_file in side_files if (wrong := _file_problem(store, side_file, None))]
-    whole = _file_problem(store, path, size)
-    for kind, file, message in (*wrong, *([whole] if whole else ())):
-        found.add(kind, file, message, unit.origin, manifest=unit.manifest, place=place)
-    return whole is None
+    file_problem = _file_problem(store, path, size)
+    for kind, file, message in (*wrong, *([file_problem] if file_problem else ())):
+        findings.add(kind, file, message, unit.origin, manifest=unit.manifest, partition_and_bucket=partition_and_bucket)
+    return file_problem is None
 
 
 def _file_problem(store: FileStore, path: str, size: int | None) -> tuple[ProblemKind, str, str] | None:

@@ -21,27 +21,27 @@ from pyspark_paimon.results.fsck_problem import Findings, Origin, ProblemKind
 ORPHANS, ORPHAN_BYTES = "unreferenced files", "bytes of unreferenced files"
 
 
-def walk(store: FileStore, found: Findings) -> Iterator[Unit]:
+def walk(store: FileStore, findings: Findings) -> Iterator[Unit]:
     """Check the metadata of every branch and yield its files.
 
     Each file is yielded once.
     """
-    seen: set[bytes] = set()
+    seen_entries: set[bytes] = set()
     for manager in branches_of(store):
         name = manager.paths.branch
         try:
             branch = branch_store(store, name)
         except PaimonError as error:
             path = error.path if isinstance(error, CorruptFile) else manager.paths.schema_file(0)
-            found.add(
+            findings.add(
                 ProblemKind.SCHEMA,
                 path,
                 f"branch '{name}' cannot be opened ({error}); delete_branch removes an incomplete branch",
                 Origin(branch=name),
             )
             continue
-        found.counts["branches"] += 1
-        yield from _of_branch(branch, found, seen)
+        findings.counts["branches"] += 1
+        yield from _of_branch(branch, findings, seen_entries)
 
 
 def branch_store(store: FileStore, branch: str) -> FileStore:
@@ -49,11 +49,11 @@ def branch_store(store: FileStore, branch: str) -> FileStore:
     return FileStore.open(with_branch(store.root, branch), store.file_io, cache=nothing_held())
 
 
-def _of_branch(store: FileStore, found: Findings, seen: set[bytes]) -> Iterator[Unit]:
-    history = CheckedHistory(store, found)
+def _of_branch(store: FileStore, findings: Findings, seen_entries: set[bytes]) -> Iterator[Unit]:
+    history = CheckedHistory(store, findings)
     history.check_schemas()
     history.check_hints()
-    states = CheckedStates(store, found, seen, history.schema_ids)
+    states = CheckedStates(store, findings, seen_entries, history.schema_ids)
     yield from states.chain(history.snapshots())
     for name, tag in history.tags():
         yield from states.check_tag(name, tag)
@@ -79,12 +79,12 @@ def _exists(store: FileStore, origin: Origin) -> bool:
     return origin.tag is None or store.file_io.exists(paths.tag(origin.tag))
 
 
-def count_orphans(store: FileStore, before_ms: int, found: Findings) -> None:
+def count_orphans(store: FileStore, before_ms: int, findings: Findings) -> None:
     """Count unreferenced files older than ``before_ms``.
 
     Information only: they do no harm.
     """
     with suppress(PaimonError, OSError):
         orphans = list_orphans(store, before_ms)
-        found.counts[ORPHANS] = len(orphans)
-        found.counts[ORPHAN_BYTES] = sum(orphan.size for orphan in orphans)
+        findings.counts[ORPHANS] = len(orphans)
+        findings.counts[ORPHAN_BYTES] = sum(orphan.size for orphan in orphans)

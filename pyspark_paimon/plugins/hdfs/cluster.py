@@ -81,8 +81,8 @@ class _Failure:
         """Parse an error of the library. None: it is no such error."""
         text = str(error)
         if type(error) is RuntimeError:
-            found = _VARIANT.match(text)
-            variant, first, second = found.groups() if found else ("", None, None)
+            match = _VARIANT.match(text)
+            variant, first, second = match.groups() if match else ("", None, None)
             reason = (first or text) if second is None else second
             java = "" if second is None else str(first).rpartition(".")[2]
             return cls(variant, java, redact(reason.replace('\\"', '"').partition("\\n")[0][:300]))
@@ -127,12 +127,12 @@ class HdfsCluster:
     Keys are paths without slash at either end. Every method raises ``StorageError`` and its subclasses, with the whole path.
     """
 
-    def __init__(self, place: ObjectPlace, options: StorageOptions) -> None:
-        self.root = place.root
-        self.fingerprint = options.fingerprint(place)
+    def __init__(self, location: ObjectPlace, options: StorageOptions) -> None:
+        self.root = location.root
+        self.fingerprint = options.fingerprint(location)
         self._retries = options.max_retries
         self._settings = HdfsOptions.of(options.hdfs)
-        self._library, self._client = _connect(place, self._settings, options.timeout_millis)
+        self._library, self._client = _connect(location, self._settings, options.timeout_millis)
 
     def path(self, key: str) -> str:
         """Return the whole path of a key."""
@@ -169,10 +169,10 @@ class HdfsCluster:
     def entries(self, key: str) -> list[HdfsStatus]:
         """Return the entries of a directory. [] if there is none."""
         try:
-            found = self.call("getListing", key, lambda client: list(client.list_status(f"/{key}")))
+            statuses = self.call("getListing", key, lambda client: list(client.list_status(f"/{key}")))
         except FileNotFoundError:
             return []
-        return [status for one in found if (status := _status(one)).name and one.path.strip("/") != key]  # a file lists itself
+        return [status for entry in statuses if (status := _status(entry)).name and entry.path.strip("/") != key]  # a file lists itself
 
     def get(self, key: str) -> bytes:
         """Return a whole file."""
@@ -207,11 +207,17 @@ class HdfsCluster:
         def read(reader: Any, spans: Sequence[tuple[int, int]]) -> dict[tuple[int, int], bytes]:
             return {(start, end): self._bytes(key, reader, start, end - start) for start, end in spans}
 
-        found = self.call("read ranges", key, request)
-        whole = {
-            offset: (start, data) for (start, end), data in found.items() for offset, _ in ranges if start <= offset < max(end, start + 1)
+        data_by_range = self.call("read ranges", key, request)
+        range_by_offset = {
+            offset: (start, data)
+            for (start, end), data in data_by_range.items()
+            for offset, _ in ranges
+            if start <= offset < max(end, start + 1)
         }
-        return [whole[offset][1][offset - whole[offset][0] : offset - whole[offset][0] + length] for offset, length in ranges]
+        return [
+            range_by_offset[offset][1][offset - range_by_offset[offset][0] : offset - range_by_offset[offset][0] + length]
+            for offset, length in ranges
+        ]
 
     def _bytes(self, key: str, reader: Any, start: int, length: int | None) -> bytes:
         size = len(reader)
@@ -284,8 +290,8 @@ class HdfsCluster:
 
     def _is_at(self, key: str, written: HdfsStatus, data: bytes) -> bool:
         # Files of two callers may have the same size and millisecond.
-        found = self.status(key)
-        return found is not None and (found.size, found.modified) == (written.size, written.modified) and self.get(key) == data
+        status = self.status(key)
+        return status is not None and (status.size, status.modified) == (written.size, written.modified) and self.get(key) == data
 
     def rename_over(self, source: str, key: str, data: bytes) -> bool:
         """Rename a file of this call, with content ``data``, and replace what has the new name.
@@ -317,8 +323,12 @@ class HdfsCluster:
         except FileExistsError:
             raise
         except StorageError:
-            found = self.status(key)
-            if self.status(source) is not None or found is None or (found.modified, found.is_dir) != (before.modified, before.is_dir):
+            target_status = self.status(key)
+            if (
+                self.status(source) is not None
+                or target_status is None
+                or (target_status.modified, target_status.is_dir) != (before.modified, before.is_dir)
+            ):
                 raise
 
     def mkdirs(self, key: str) -> None:
@@ -339,8 +349,8 @@ class HdfsCluster:
         return error if failure is None else failure.error(self.path(key))
 
 
-def _status(found: Any) -> HdfsStatus:
-    return HdfsStatus(found.path.rstrip("/").rpartition("/")[2], int(found.length), int(found.modification_time), bool(found.isdir))
+def _status(entry: Any) -> HdfsStatus:
+    return HdfsStatus(entry.path.rstrip("/").rpartition("/")[2], int(entry.length), int(entry.modification_time), bool(entry.isdir))
 
 
 def _spans(ranges: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
@@ -364,7 +374,7 @@ def _joined(ranges: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int]]:
     yield start, end
 
 
-def open_cluster(place: ObjectPlace, options: StorageOptions) -> HdfsCluster:
+def open_cluster(location: ObjectPlace, options: StorageOptions) -> HdfsCluster:
     """Return the cluster of a path.
 
     Opened once per process, options and environment. Raises ``UnsupportedOption``, ``InvalidArgument``.
@@ -372,52 +382,52 @@ def open_cluster(place: ObjectPlace, options: StorageOptions) -> HdfsCluster:
     if _forked_from:
         raise UnsupportedOption(
             "path",
-            f"{place.scheme}: cannot be used in a process that was forked from one that used it: the client library's connections would be "
+            f"{location.scheme}: cannot be used in a process that was forked from one that used it: the client library's connections would be "
             "shared. Start processes by 'spawn' or 'forkserver' (multiprocessing.set_start_method)",
         )
     key = (
-        options.fingerprint(place),
+        options.fingerprint(location),
         options.max_retries,
         options.timeout_millis,
         *(os.environ.get(name) for name in _ENVIRONMENT),
     )
-    found = _open.get(key)
-    if found is None:
+    cluster = _open.get(key)
+    if cluster is None:
         with _opening:
-            found = _open.get(key) or HdfsCluster(place, options)
-            _open[key] = found
-    return found
+            cluster = _open.get(key) or HdfsCluster(location, options)
+            _open[key] = cluster
+    return cluster
 
 
-def _check_reachable(place: ObjectPlace, timeout_millis: int) -> None:
+def _check_reachable(location: ObjectPlace, timeout_millis: int) -> None:
     """Raise ``StorageError`` if nothing listens at the name node's address."""
     # The library waits for a connection without a limit.
-    host, _, port = place.bucket.rpartition(":")
+    host, _, port = location.bucket.rpartition(":")
     if not host or not port.isdecimal():  # a nameservice: its nodes are known to the library only
         return
     try:
         socket.create_connection((host.strip("[]"), int(port)), timeout_millis / 1000).close()
     except (OSError, OverflowError, UnicodeError) as error:
-        raise StorageError(errno.EIO, f"HDFS cannot be reached ({error}); is this the RPC port of the name node?", place.root) from None
+        raise StorageError(errno.EIO, f"HDFS cannot be reached ({error}); is this the RPC port of the name node?", location.root) from None
 
 
-def _connect(place: ObjectPlace, settings: HdfsOptions, timeout_millis: int) -> tuple[Any, Any]:
-    if place.scheme == "viewfs" and not place.bucket:  # the library would use fs.defaultFS, of any scheme
+def _connect(location: ObjectPlace, settings: HdfsOptions, timeout_millis: int) -> tuple[Any, Any]:
+    if location.scheme == "viewfs" and not location.bucket:  # the library would use fs.defaultFS, of any scheme
         raise InvalidArgument("a path of viewfs must name its mount table: viewfs://name/path")
     try:
         import hdfs_native  # noqa: PLC0415  # optional dependency, not needed for other stores
     except ImportError as error:
-        raise UnsupportedOption("path", _MISSING.format(scheme=place.scheme)) from error
-    _check_reachable(place, timeout_millis)
+        raise UnsupportedOption("path", _MISSING.format(scheme=location.scheme)) from error
+    _check_reachable(location, timeout_millis)
     try:
-        client = hdfs_native.Client(place.root if place.bucket else None, settings.config(place), settings.conf_dir)
+        client = hdfs_native.Client(location.root if location.bucket else None, settings.config(location), settings.conf_dir)
     except BaseException as error:
         with suppress(AttributeError):  # an error of the library's own runtime is no Exception
             if isinstance(error, Exception) or type(error).__name__ == "PanicException":
                 failure = _Failure.of(error)
                 reason = redact(str(error)[:200]) if failure is None else failure.reason
                 raise InvalidArgument(
-                    f"{place.root}: HDFS cannot be opened ({reason}); name a name node as hdfs://host:port, or a nameservice of "
+                    f"{location.root}: HDFS cannot be opened ({reason}); name a name node as hdfs://host:port, or a nameservice of "
                     "HADOOP_CONF_DIR or of option 'hadoop-conf-dir'"
                 ) from None
         raise

@@ -48,21 +48,21 @@ class HdfsFileIO(RemoteFileIO[HdfsCluster]):
         HdfsOptions.of(options.hdfs)  # a mistake is named before the first request
         super().__init__(options)
 
-    def _open(self, place: ObjectPlace) -> HdfsCluster:
-        return open_cluster(place, self.options)
+    def _open(self, location: ObjectPlace) -> HdfsCluster:
+        return open_cluster(location, self.options)
 
     def _find(self, store: HdfsCluster, key: str) -> FileStatus | None:
-        found = store.status(key)
-        return None if found is None else _file_status(store, found)
+        status = store.status(key)
+        return None if status is None else _file_status(store, status)
 
     def is_directory(self, path: str) -> bool:
         cluster, key = self._at(path)
-        found = self._find(cluster, key)
-        return found is not None and found.is_dir
+        status = self._find(cluster, key)
+        return status is not None and status.is_dir
 
     def list(self, path: str) -> list[FileStatus]:
         cluster, key = self._at(path)
-        return [_file_status(cluster, one) for one in cluster.entries(key)]
+        return [_file_status(cluster, entry) for entry in cluster.entries(key)]
 
     def mkdirs(self, path: str) -> None:
         cluster, key = self._at(path)
@@ -130,17 +130,17 @@ class HdfsFileIO(RemoteFileIO[HdfsCluster]):
         """Delete the new files of other callers, or return False for one that goes first."""
         cluster, _ = self._at(path)
         directory, name = temporary.rpartition("/")[::2]
-        others = [other for other in self._swaps(path) if other != name]
-        if polite and any(other < name for other in others):
+        other_swaps = [other for other in self._swaps(path) if other != name]
+        if polite and any(other < name for other in other_swaps):
             return False
-        for other in others:
+        for other in other_swaps:
             cluster.delete(_key(f"{directory}/{other}"))
         return True
 
     def _swaps(self, path: str) -> Sequence[str]:
         """Return the names of new files that would replace ``path``."""
         directory, name = path.rpartition("/")[::2]
-        return [found.name for found in self.list(directory) if target_of_temporary(found.name) == f"{name}{_SWAP}"]
+        return [status.name for status in self.list(directory) if target_of_temporary(status.name) == f"{name}{_SWAP}"]
 
     def delete(self, path: str) -> bool:
         """Delete a file.
@@ -196,10 +196,10 @@ def _key(path: str) -> str:
     return object_place(path).key
 
 
-def _file_status(cluster: HdfsCluster, found: HdfsStatus) -> FileStatus:
-    changed = time.time_ns() // 1_000_000 - found.modified < _STABLE_MILLIS
-    identity = None if changed else (cluster.fingerprint, found.size, found.modified)
-    return FileStatus(found.name, found.size, found.modified, found.is_dir, identity)
+def _file_status(cluster: HdfsCluster, entry: HdfsStatus) -> FileStatus:
+    changed = time.time_ns() // 1_000_000 - entry.modified < _STABLE_MILLIS
+    identity = None if changed else (cluster.fingerprint, entry.size, entry.modified)
+    return FileStatus(entry.name, entry.size, entry.modified, entry.is_dir, identity)
 
 
 class _Writer(PartWriter):

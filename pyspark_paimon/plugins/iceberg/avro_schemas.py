@@ -57,7 +57,7 @@ def legacy_name(name: str) -> str:
 def manifest_entry(names: tuple[str, ...], types: tuple[DataType, ...]) -> AvroSchema:
     """Return the schema of manifest entries of a table's partition columns."""
     columns = zip(names, types, strict=True)
-    partition = [_optional(name, _PARTITION_TYPES[kind.kind], FIRST_PARTITION_ID + at) for at, (name, kind) in enumerate(columns)]
+    partition = [_optional(name, _PARTITION_TYPES[kind.kind], FIRST_PARTITION_ID + index) for index, (name, kind) in enumerate(columns)]
     data_file = _record(
         "r2",
         _field("content", "int", 134),

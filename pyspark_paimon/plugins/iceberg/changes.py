@@ -93,14 +93,14 @@ class EntryBuilder:
         bounds = decode_bounds(file.value_stats, names, types, file.row_count) if len(fields) == len(names) else {}
         nulls, low, high = list[dict[str, object]](), list[dict[str, object]](), list[dict[str, object]]()
         for column in fields:
-            if (known := bounds.get(column.name)) is None:
+            if (column_bounds := bounds.get(column.name)) is None:
                 continue
-            if known.null_count is not None:
-                nulls.append({"key": column.id, "value": known.null_count})
-            least, most = to_bytes(known.min, column.type), to_bytes(known.max, column.type)
-            if least is not None and most is not None:
+            if column_bounds.null_count is not None:
+                nulls.append({"key": column.id, "value": column_bounds.null_count})
+            least, upper = to_bytes(column_bounds.min, column.type), to_bytes(column_bounds.max, column.type)
+            if least is not None and upper is not None:
                 low.append({"key": column.id, "value": least})
-                high.append({"key": column.id, "value": most})
+                high.append({"key": column.id, "value": upper})
         return {
             "status": ADDED,
             "snapshot_id": self.snapshot_id,
@@ -154,14 +154,14 @@ class EntryBuilder:
 
         Raises ``UnsupportedTable`` if readers cannot read its columns as those of the table.
         """
-        found = self._checked.get(schema_id)
-        if found is None:
+        schema = self._checked.get(schema_id)
+        if schema is None:
             newest = self.store.schema
-            found = newest if schema_id == newest.id else self.store.schemas.get(schema_id)
-            if found is not newest and (column := first_unreadable(found, newest)) is not None:
+            schema = newest if schema_id == newest.id else self.store.schemas.get(schema_id)
+            if schema is not newest and (column := first_unreadable(schema, newest)) is not None:
                 raise UnsupportedTable(
                     f"{self.store.root}: column '{column.name}' of {path} has the type {column.type} of an older schema, which Iceberg "
                     "readers cannot read as the present one: compact the table fully"
                 )
-            self._checked[schema_id] = found
-        return found
+            self._checked[schema_id] = schema
+        return schema

@@ -122,7 +122,7 @@ class IcebergManifests:
         """Write entries into one or more manifests."""
         schema = manifest_entry(self.partition.names, self.partition.types)
         parsed = prepare_schema(schema)
-        found: list[IcebergManifest] = []
+        manifests: list[IcebergManifest] = []
         writer, pending = self._writer(schema, content), list[Entry]()
         rest = list(entries)
         records = iter(rest)
@@ -130,11 +130,11 @@ class IcebergManifests:
             writer.add(size, block)
             pending += [next(records) for _ in range(size)]
             if writer.size >= self.target_size:
-                found.append(self._close(writer, pending, snapshot_id, content))
+                manifests.append(self._close(writer, pending, snapshot_id, content))
                 writer, pending = self._writer(schema, content), []
         if pending:
-            found.append(self._close(writer, pending, snapshot_id, content))
-        return found
+            manifests.append(self._close(writer, pending, snapshot_id, content))
+        return manifests
 
     def write_list(self, manifests: Sequence[IcebergManifest]) -> str:
         """Write a list, possibly empty.
@@ -199,19 +199,19 @@ class IcebergManifests:
 
     def _summaries(self, partitions: Sequence[dict[str, Plain]]) -> list[dict[str, Any]]:
         """Return null flags and bounds of each partition column."""
-        found: list[dict[str, Any]] = []
+        summaries: list[dict[str, Any]] = []
         for name, data_type in zip(self.partition.names, self.partition.types, strict=True):
             every = {partition[name] for partition in partitions}
-            known = [value for value in every if value is not None and not _is_nan(value)]
-            found.append(
+            comparable = [value for value in every if value is not None and not _is_nan(value)]
+            summaries.append(
                 {
                     "contains_null": None in every,
                     "contains_nan": any(map(_is_nan, every)),
-                    "lower_bound": partition_bound(min(known, key=total_order_key, default=None), data_type),
-                    "upper_bound": partition_bound(max(known, key=total_order_key, default=None), data_type),
+                    "lower_bound": partition_bound(min(comparable, key=total_order_key, default=None), data_type),
+                    "upper_bound": partition_bound(max(comparable, key=total_order_key, default=None), data_type),
                 }
             )
-        return found
+        return summaries
 
     def may_hold(self, manifest: IcebergManifest, partitions: Sequence[dict[str, Plain]]) -> bool:
         """Return whether a manifest may have entries of one of ``partitions``."""
@@ -233,8 +233,8 @@ def _may_be(value: Plain, data_type: DataType, summary: dict[str, Any]) -> bool:
     low, high = summary["lower_bound"], summary["upper_bound"]
     if low is None or high is None or _is_nan(value):
         return True
-    least, most = (total_order_key(from_partition_bound(bound, data_type)) for bound in (low, high))
-    return least <= total_order_key(value) <= most
+    least, upper = (total_order_key(from_partition_bound(bound, data_type)) for bound in (low, high))
+    return least <= total_order_key(value) <= upper
 
 
 def _is_nan(value: Plain) -> bool:

@@ -47,8 +47,8 @@ class TableMetadata:
     @property
     def snapshots(self) -> list[Json]:
         """Snapshots, oldest first."""
-        found: list[Json] = self.json["snapshots"]
-        return found
+        snapshots: list[Json] = self.json["snapshots"]
+        return snapshots
 
     @property
     def current(self) -> Json:
@@ -72,7 +72,7 @@ class TableMetadata:
     def has(self, snapshot: Snapshot) -> bool:
         """Return whether a Paimon snapshot is among the snapshots."""
         identity = commit_identity(snapshot)
-        return any(one["snapshot-id"] == snapshot.id and one.get("summary", {}).get(IDENTITY) == identity for one in self.snapshots)
+        return any(entry["snapshot-id"] == snapshot.id and entry.get("summary", {}).get(IDENTITY) == identity for entry in self.snapshots)
 
     @property
     def next_row_id(self) -> int:
@@ -182,20 +182,20 @@ def table_metadata(
         "default-sort-order-id": 0,
         "snapshots": list(snapshots),
         "current-snapshot-id": current["snapshot-id"],
-        "snapshot-log": [{"timestamp-ms": one["timestamp-ms"], "snapshot-id": one["snapshot-id"]} for one in snapshots],
+        "snapshot-log": [{"timestamp-ms": entry["timestamp-ms"], "snapshot-id": entry["snapshot-id"]} for entry in snapshots],
         "properties": {},
-        "refs": {name: {"snapshot-id": at, "type": "tag", "max-ref-age-ms": _MAX_LONG} for name, at in tags.items()},
+        "refs": {name: {"snapshot-id": snapshot_id, "type": "tag", "max-ref-age-ms": _MAX_LONG} for name, snapshot_id in tags.items()},
     }
     if format_version >= WITH_VECTORS:
         json_["next-row-id"] = next_row_id
     return json.dumps(json_, ensure_ascii=False).encode()
 
 
-def _schemas(newest: TableSchema, known: Sequence[Json], schema_of: Callable[[int], TableSchema]) -> list[Json]:
+def _schemas(newest: TableSchema, published: Sequence[Json], schema_of: Callable[[int], TableSchema]) -> list[Json]:
     """Return the schemas up to ``newest``, without those that Iceberg cannot have."""
-    found = {schema["schema-id"]: schema for schema in known if schema["schema-id"] < newest.id}
-    for schema_id in range(max(found, default=-1) + 1, newest.id):
+    schema_by_id = {schema["schema-id"]: schema for schema in published if schema["schema-id"] < newest.id}
+    for schema_id in range(max(schema_by_id, default=-1) + 1, newest.id):
         older = schema_of(schema_id)
         if all(unsupported_part(field.type) is None for field in older.fields):
-            found[schema_id] = schema_json(older)
-    return [*(found[schema_id] for schema_id in sorted(found)), schema_json(newest)]
+            schema_by_id[schema_id] = schema_json(older)
+    return [*(schema_by_id[schema_id] for schema_id in sorted(schema_by_id)), schema_json(newest)]

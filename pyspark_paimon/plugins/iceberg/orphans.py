@@ -26,14 +26,14 @@ def list_files(store: FileStore) -> tuple[str, list[FileStatus]]:
     listed = store.file_io.list(directory)
     if not directory.startswith(f"{store.root}/") and _is_of_iceberg(store, directory, listed):
         return directory, []
-    return directory, [found for found in listed if not found.is_dir and _MANIFEST.fullmatch(found.name)]
+    return directory, [status for status in listed if not status.is_dir and _MANIFEST.fullmatch(status.name)]
 
 
 def _is_of_iceberg(store: FileStore, directory: str, listed: Sequence[FileStatus]) -> bool:
     """Return whether Iceberg itself has a table of the same name here: its catalogs name versions by numbers and UUIDs."""
-    if any(_NATIVE_VERSION.fullmatch(found.name) for found in listed):
+    if any(_NATIVE_VERSION.fullmatch(status.name) for status in listed):
         return True
-    versions = [found.name for found in listed if _VERSION.fullmatch(found.name)]
+    versions = [status.name for status in listed if _VERSION.fullmatch(status.name)]
     with suppress(FileNotFoundError):  # replaced meanwhile
         parsed = [TableMetadata.parse(store.file_io.read(f"{directory}/{name}")) for name in versions]
         return any(metadata is not None and metadata.is_native(directory, store.root) for metadata in parsed)
@@ -48,9 +48,9 @@ def needed_names(store: FileStore) -> set[str]:
     directory = metadata_directory(store.options, store.root)
     reader = IcebergManifests(store.file_io, directory, "", store.partition, IcebergOptions.of(store.options), 0, {})
     lists: set[str] = set()
-    for found in store.file_io.list(directory):
-        if _VERSION.fullmatch(found.name):
-            path = f"{directory}/{found.name}"
+    for status in store.file_io.list(directory):
+        if _VERSION.fullmatch(status.name):
+            path = f"{directory}/{status.name}"
             with suppress(FileNotFoundError):  # replaced meanwhile
                 metadata = TableMetadata.parse(store.file_io.read(path))
                 if metadata is None:
@@ -59,7 +59,7 @@ def needed_names(store: FileStore) -> set[str]:
     manifests: dict[str, IcebergManifest] = {}
     for path in lists:
         with suppress(FileNotFoundError):
-            manifests |= {local_form(one.manifest_path): one for one in reader.read_list(path)}
+            manifests |= {local_form(manifest_file.manifest_path): manifest_file for manifest_file in reader.read_list(path)}
     vectors: set[str] = set()
     for manifest in manifests.values():
         if manifest.content == POSITION_DELETES:

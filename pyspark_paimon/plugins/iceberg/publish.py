@@ -179,8 +179,8 @@ class _Publication:
     def _prefix(self) -> str:
         """What metadata has before a path: "" or ``file:``."""
         # As in earlier versions: the engine that wrote them finds its files by their text.
-        known = (metadata for version in sorted(self._versions, reverse=True) if (metadata := self._metadata(version)) is not None)
-        return next((metadata.prefix for metadata in known if self._is_here(metadata)), "")
+        readable = (metadata for version in sorted(self._versions, reverse=True) if (metadata := self._metadata(version)) is not None)
+        return next((metadata.prefix for metadata in readable if self._is_here(metadata)), "")
 
     @cached_property
     def _manifests(self) -> IcebergManifests:
@@ -202,7 +202,7 @@ class _Publication:
         )
 
     def _list_versions(self) -> list[int]:
-        names = [found.name for found in self._store.file_io.list(self._directory) if found.name.endswith(_SUFFIX)]
+        names = [status.name for status in self._store.file_io.list(self._directory) if status.name.endswith(_SUFFIX)]
         return sorted(version for name in names if (version := parse_number(name.removesuffix(_SUFFIX), "v")) is not None)
 
     def _metadata(self, version: int) -> TableMetadata | None:
@@ -248,7 +248,7 @@ class _Publication:
             metadata = self._metadata(version)
             # The snapshot after a rollback on object stores repeats an older state: its changes say nothing about the one before.
             if metadata is not None and metadata.describes(self._store.root, self._store.schema, described, self._options.format_version):
-                if any(one.first_replaced is not None for one in following) or not self._is_readable(metadata):
+                if any(later.first_replaced is not None for later in following) or not self._is_readable(metadata):
                     return None
                 return _Base(version, metadata, following)
         return None
@@ -256,8 +256,10 @@ class _Publication:
     def _is_readable(self, metadata: TableMetadata) -> bool:
         """Return whether Iceberg readers can read the files of a version as the table's present columns."""
         # A type may have changed to any other while the table had no metadata.
-        schema, known = self._store.schema, metadata.json.get("current-schema-id")
-        return known == schema.id or (isinstance(known, int) and first_unreadable(self._store.schemas.get(known), schema) is None)
+        schema, schema_id = self._store.schema, metadata.json.get("current-schema-id")
+        return schema_id == schema.id or (
+            isinstance(schema_id, int) and first_unreadable(self._store.schemas.get(schema_id), schema) is None
+        )
 
     def _build(self, base: _Base | None) -> bytes:
         """Write manifests and their list. Return the metadata."""
@@ -309,10 +311,10 @@ class _Publication:
         """Return metadata of the same table, whose id it keeps."""
         if base is not None:
             return base.metadata
-        known = (metadata for version in reversed(self._versions) if (metadata := self._metadata(version)) is not None)
-        found = next(filter(self._is_here, known), None)
+        readable = (metadata for version in reversed(self._versions) if (metadata := self._metadata(version)) is not None)
+        newest = next(filter(self._is_here, readable), None)
         # Of a table with its first snapshot, unless it was rolled back, earlier metadata is that of a dropped table.
-        return None if found is not None and self._target.id == 1 and not found.has(self._target) else found
+        return None if newest is not None and self._target.id == 1 and not newest.has(self._target) else newest
 
     def _all_manifests(self) -> tuple[list[IcebergManifest], dict[str, str]]:
         changes = FileChanges()
@@ -331,21 +333,21 @@ class _Publication:
             changes.follow(self._store, self._store.delta_entries(snapshot))
         partition = self._store.partition
         touched = {*changes.deleted.values(), *(changes.added[path].partition for path in changes.moved)}
-        where = [partition_record(partition, partition.decode(one)) for one in touched]
-        kept: list[IcebergManifest] = []
+        where = [partition_record(partition, partition.decode(value)) for value in touched]
+        unchanged: list[IcebergManifest] = []
         rewritten: list[Entry] = []
         for manifest in self._manifests.read_list(base.metadata.current["manifest-list"]):
             if manifest.content == DATA and manifest.live_files:
                 entries = self._without(manifest, changes) if self._manifests.may_hold(manifest, where) else None
                 if entries is None:
-                    kept.append(manifest)
+                    unchanged.append(manifest)
                 else:
                     rewritten += entries
         added = self._builder.build(changes.added.items())
-        kept, merged = self._merge(kept, len(rewritten) + len(added))
+        unchanged, merged = self._merge(unchanged, len(rewritten) + len(added))
         new = [*merged, *rewritten, *added]
         deleted = [entry for entry in rewritten if entry["status"] == DELETED]
-        return [*kept, *self._manifests.write(new, self._target.id)], _summary(self._operation(base, deleted), added, deleted)
+        return [*unchanged, *self._manifests.write(new, self._target.id)], _summary(self._operation(base, deleted), added, deleted)
 
     def _vector_manifests(self, base: _Base | None) -> list[IcebergManifest]:
         """Return the manifests of deletion vectors.
@@ -354,23 +356,23 @@ class _Publication:
         """
         if not has_vectors(self._store.options):
             return []
-        wanted = vector_sources(self._store, self._target)
+        target_sources = vector_sources(self._store, self._target)
         listed = [] if base is None else self._manifests.read_list(base.metadata.current["manifest-list"])
         before = [manifest for manifest in listed if manifest.content == POSITION_DELETES]
-        held = {} if base is None else vector_sources(self._store, self._store.snapshots.get(base.version))
-        inside = f"{self._directory}/"
+        base_sources = {} if base is None else vector_sources(self._store, self._store.snapshots.get(base.version))
+        directory_prefix = f"{self._directory}/"
         entries = {
             local_form(entry["data_file"]["referenced_data_file"]): entry
             for manifest in before
             for entry in self._manifests.read(manifest)
             # The engine refers to Paimon's index files, which most readers refuse.
-            if entry["status"] != DELETED and local_form(entry["data_file"]["file_path"]).startswith(inside)
+            if entry["status"] != DELETED and local_form(entry["data_file"]["file_path"]).startswith(directory_prefix)
         }
-        kept = {path for path, source in wanted.items() if path in entries and held.get(path) == source}
-        if len(kept) == len(wanted) == sum(manifest.live_files for manifest in before):
+        unchanged = {path for path, source in target_sources.items() if path in entries and base_sources.get(path) == source}
+        if len(unchanged) == len(target_sources) == sum(manifest.live_files for manifest in before):
             return before
-        changed = {path: source for path, source in wanted.items() if path not in kept}
-        new = [self._carried(entries[path], deleted=False) for path in sorted(kept)] + self._new_vectors(changed)
+        changed = {path: source for path, source in target_sources.items() if path not in unchanged}
+        new = [self._carried(entries[path], deleted=False) for path in sorted(unchanged)] + self._new_vectors(changed)
         return self._manifests.write(new, self._target.id, POSITION_DELETES)
 
     def _new_vectors(self, sources: dict[str, VectorSource]) -> list[Entry]:
@@ -420,8 +422,8 @@ class _Publication:
             return manifests, []
         entries = [entry for manifest in small for entry in self._manifests.read(manifest) if entry["status"] != DELETED]
         merged = {manifest.manifest_path for manifest in small}
-        kept = [manifest for manifest in manifests if manifest.manifest_path not in merged]
-        return kept, [self._carried(entry, deleted=False) for entry in entries]
+        unmerged = [manifest for manifest in manifests if manifest.manifest_path not in merged]
+        return unmerged, [self._carried(entry, deleted=False) for entry in entries]
 
     def _kept(self, snapshots: Sequence[Json]) -> list[Json]:
         """Return the earlier snapshots whose data files exist, by the table's retention."""
@@ -432,14 +434,14 @@ class _Publication:
             oldest = self._store.snapshots.earliest_id() or target.id
 
         def is_kept(snapshot: Json) -> bool:
-            at: int = snapshot["snapshot-id"]
-            if at < oldest or at <= target.id - core.snapshot_num_retained_max:
+            snapshot_id: int = snapshot["snapshot-id"]
+            if snapshot_id < oldest or snapshot_id <= target.id - core.snapshot_num_retained_max:
                 return False
             expires = target.time_millis - core.snapshot_time_retained
-            return bool(at > target.id - core.snapshot_num_retained_min or snapshot["timestamp-ms"] >= expires)
+            return bool(snapshot_id > target.id - core.snapshot_num_retained_min or snapshot["timestamp-ms"] >= expires)
 
         # The last one stays: another process may be continuing its manifests.
-        return list(snapshots[next((place for place, snapshot in enumerate(snapshots) if is_kept(snapshot)), -1) :])
+        return list(snapshots[next((index for index, snapshot in enumerate(snapshots) if is_kept(snapshot)), -1) :])
 
     def _finish(self) -> Snapshot | None:
         """Point the hint to this version, or to a newer one that exists.
@@ -476,9 +478,9 @@ class _Publication:
 
     def _expire_snapshots(self, base: TableMetadata, published: TableMetadata) -> None:
         """Delete lists of expired snapshots, and what only they need."""
-        kept = {snapshot["snapshot-id"] for snapshot in published.snapshots}
+        kept_ids = {snapshot["snapshot-id"] for snapshot in published.snapshots}
         for expired, following in pairwise(base.snapshots):
-            if expired["snapshot-id"] in kept:
+            if expired["snapshot-id"] in kept_ids:
                 return
             self._delete_lists([expired["manifest-list"]], following["manifest-list"])
 
@@ -488,13 +490,17 @@ class _Publication:
         lists = {snapshot["manifest-list"] for metadata in earlier for snapshot in metadata.snapshots}
         self._delete_lists(sorted(lists), published.current["manifest-list"])
 
-    def _delete_lists(self, lists: Sequence[str], kept: str) -> None:
-        """Delete lists, and their manifests that the list ``kept`` lacks."""
-        needed = {manifest.manifest_path: manifest for manifest in self._manifests.read_list(kept)}
+    def _delete_lists(self, lists: Sequence[str], remaining_list: str) -> None:
+        """Delete lists, and their manifests that the list ``remaining_list`` lacks."""
+        needed = {manifest.manifest_path: manifest for manifest in self._manifests.read_list(remaining_list)}
         doomed: dict[str, IcebergManifest] = {}
         for path in lists:
             with suppress(FileNotFoundError):
-                doomed |= {one.manifest_path: one for one in self._manifests.read_list(path) if one.manifest_path not in needed}
+                doomed |= {
+                    manifest_file.manifest_path: manifest_file
+                    for manifest_file in self._manifests.read_list(path)
+                    if manifest_file.manifest_path not in needed
+                }
         vectors = self._vector_files(doomed.values()) - self._vector_files(needed.values())
         # Paths in Iceberg's files are advice of anyone: only files of this directory are deleted, by their names.
         named = [local_form(path).rpartition("/") for path in (*vectors, *doomed, *lists)]
@@ -515,14 +521,14 @@ def _with_row_ids(manifests: Sequence[IcebergManifest], first: int) -> tuple[lis
 
     Returns all manifests, and the next unused id.
     """
-    found: list[IcebergManifest] = []
+    numbered: list[IcebergManifest] = []
     for manifest in manifests:
         if manifest.first_row_id is None:
-            found.append(replace(manifest, first_row_id=first))
+            numbered.append(replace(manifest, first_row_id=first))
             first += manifest.live_rows
         else:
-            found.append(manifest)
-    return found, first
+            numbered.append(manifest)
+    return numbered, first
 
 
 def _summary(operation: str, added: Sequence[Entry], deleted: Sequence[Entry] = ()) -> dict[str, str]:
@@ -531,9 +537,9 @@ def _summary(operation: str, added: Sequence[Entry], deleted: Sequence[Entry] = 
     def rows(entries: Sequence[Entry]) -> str:
         return str(sum(entry["data_file"]["record_count"] for entry in entries))
 
-    found: dict[str, Any] = {"operation": operation}
+    summary: dict[str, Any] = {"operation": operation}
     if added:
-        found |= {"added-data-files": str(len(added)), "added-records": rows(added)}
+        summary |= {"added-data-files": str(len(added)), "added-records": rows(added)}
     if deleted:
-        found |= {"deleted-data-files": str(len(deleted)), "deleted-records": rows(deleted)}
-    return found
+        summary |= {"deleted-data-files": str(len(deleted)), "deleted-records": rows(deleted)}
+    return summary

@@ -55,7 +55,7 @@ class Blob:
 
 def vector_sources(store: FileStore, snapshot: Snapshot) -> dict[str, VectorSource]:
     """Return the vectors of a snapshot by the path of their data file."""
-    found: dict[str, VectorSource] = {}
+    source_by_file: dict[str, VectorSource] = {}
     for entry in store.index_entries(snapshot):
         if entry.index_type != DELETION_VECTORS:
             continue
@@ -63,8 +63,8 @@ def vector_sources(store: FileStore, snapshot: Snapshot) -> dict[str, VectorSour
         path = store.paths.index(entry.file_name, values, entry.bucket, entry.external_path)
         for location in entry.vectors or ():
             data_file = store.paths.data_file(values, entry.bucket, location.data_file)
-            found[data_file] = VectorSource(entry.partition, path, location)
-    return found
+            source_by_file[data_file] = VectorSource(entry.partition, path, location)
+    return source_by_file
 
 
 def read_blob(store: FileStore, source: VectorSource, data_file: str) -> Blob:

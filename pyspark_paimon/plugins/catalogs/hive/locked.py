@@ -34,17 +34,17 @@ class LockOptions:
     longest_sleep: float = 8.0
 
     @classmethod
-    def of(cls, given: Mapping[str, Any]) -> tuple[LockOptions, dict[str, Any]]:
+    def of(cls, catalog_options: Mapping[str, Any]) -> tuple[LockOptions, dict[str, Any]]:
         """Return the options of locks, and the remaining ones.
 
         >>> LockOptions.of({"lock.enabled": "true", "lock-acquire-timeout": "1 min"})
         (LockOptions(enabled=True, timeout_seconds=60.0, longest_sleep=8.0), {})
         """
-        reader = OptionReader(given)
+        reader = OptionReader(catalog_options)
         reader.refuse({_LENGTH: "is an option of JDBC catalogs"})
         if reader.text(_TYPE, "hive") != "hive":
             raise UnsupportedOption(_TYPE, "the lock of a Hive catalog is that of its metastore; leave the option out")
-        enabled = reader.flag(_ENABLED, default=False) if _ENABLED in given else None
+        enabled = reader.flag(_ENABLED, default=False) if _ENABLED in catalog_options else None
         return cls(enabled, reader.seconds(_TIMEOUT, cls.timeout_seconds), reader.seconds(_SLEEP, cls.longest_sleep)), reader.rest
 
 

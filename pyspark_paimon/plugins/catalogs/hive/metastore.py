@@ -60,8 +60,8 @@ class Metastore:
 
     def database(self, name: str) -> Struct:
         """Return a database. Raises ``ResourceMissing``."""
-        found: Struct = self._call("get_database", {1: text(name)}, {1: _MISSING})
-        return found
+        database: Struct = self._call("get_database", {1: text(name)}, {1: _MISSING})
+        return database
 
     def create_database(self, database: Struct) -> None:
         """Create a database. Raises ``ResourceTaken``."""
@@ -82,20 +82,20 @@ class Metastore:
     def tables(self, database: str, names: Sequence[str]) -> Iterator[Struct]:
         """Yield tables."""
         for first in range(0, len(names), _BATCH):
-            some = texts(names[first : first + _BATCH])
+            batch = texts(names[first : first + _BATCH])
             try:
-                yield from self._call("get_table_objects_by_name", {1: text(database), 2: some})
+                yield from self._call("get_table_objects_by_name", {1: text(database), 2: batch})
             except NotOffered:  # of Hive 4
-                answer = self._call("get_table_objects_by_name_req", {1: record({1: text(database), 2: some})})
+                answer = self._call("get_table_objects_by_name_req", {1: record({1: text(database), 2: batch})})
                 yield from value_of(answer, 1, [])
 
     def table(self, database: str, name: str) -> Struct:
         """Return a table. Raises ``ResourceMissing``."""
         try:
-            found: Struct = self._call("get_table", {1: text(database), 2: text(name)}, {2: _MISSING})
+            entry: Struct = self._call("get_table", {1: text(database), 2: text(name)}, {2: _MISSING})
         except NotOffered:  # of Hive 4
-            found = value_of(self._call("get_table_req", {1: record({1: text(database), 2: text(name)})}, {2: _MISSING}), 1)
-        return found
+            entry = value_of(self._call("get_table_req", {1: record({1: text(database), 2: text(name)})}, {2: _MISSING}), 1)
+        return entry
 
     def create_table(self, table: Struct) -> None:
         """Register a table. Raises ``ResourceTaken``, ``ResourceMissing``."""
@@ -193,9 +193,9 @@ class Metastore:
 
 def user_name() -> str:
     """Return the user's name for Hadoop's services."""
-    given = os.environ.get("HADOOP_USER_NAME")
-    if given:
-        return given
+    hadoop_user = os.environ.get("HADOOP_USER_NAME")
+    if hadoop_user:
+        return hadoop_user
     try:
         return getpass.getuser()
     except (KeyError, OSError):  # containers have users without a name

@@ -51,7 +51,7 @@ class HiveOptions:
     skip_statistics: bool = False
 
     @classmethod
-    def of(cls, given: Mapping[str, Any]) -> tuple[HiveOptions, dict[str, Any]]:
+    def of(cls, catalog_options: Mapping[str, Any]) -> tuple[HiveOptions, dict[str, Any]]:
         """Return the options of the metastore, and the remaining ones.
 
         Raises ``InvalidArgument`` for a missing option or a value, ``UnsupportedOption`` for one without a meaning here.
@@ -60,10 +60,10 @@ class HiveOptions:
         >>> options.addresses, options.sync_properties, rest
         ((('a', 9083), ('b', 9083)), True, {'s3.region': 'eu'})
         """
-        reader = OptionReader(given)
+        reader = OptionReader(catalog_options)
         reader.refuse(_REFUSED)
         site = OptionReader(_site(reader.rest.pop(_CONF_DIR, None)))
-        site.rest |= {name: reader.text(name) for name in (_SITE_URIS, _SITE_SASL, _SITE_SSL, _TIMEOUT, _FRAMED) if name in given}
+        site.rest |= {name: reader.text(name) for name in (_SITE_URIS, _SITE_SASL, _SITE_SSL, _TIMEOUT, _FRAMED) if name in catalog_options}
         for name, what in ((_SITE_SASL, "Kerberos (SASL)"), (_SITE_SSL, "TLS"), (_FRAMED, "framed messages")):
             if site.flag(name, default=False):
                 raise UnsupportedOption(name, f"connections to the metastore by {what} are not supported")
@@ -74,8 +74,8 @@ class HiveOptions:
             )
         reader.number(POOL, 1)  # without effect: each call has its own connection
         seconds = site.text(_TIMEOUT, _DEFAULT_TIMEOUT)
-        found = cls(
-            tuple(_address(one.strip()) for one in uri.split(",") if one.strip()),
+        hive_options = cls(
+            tuple(_address(address.strip()) for address in uri.split(",") if address.strip()),
             parse_duration_millis(f"{seconds}s" if seconds.isdecimal() else seconds, _TIMEOUT) / 1000,
             sync_properties=reader.flag(SYNC, default=True),
             location_in_properties=reader.flag(_IN_PROPERTIES, default=False),
@@ -83,29 +83,29 @@ class HiveOptions:
             cascade=reader.flag(_CASCADE, default=True),
             skip_statistics=reader.flag(_SKIP_STATS, default=False),
         )
-        return found, reader.rest
+        return hive_options, reader.rest
 
 
 def _address(uri: str) -> tuple[str, int]:
-    found = _ADDRESS.fullmatch(uri)
-    if found is None or not 0 < int(found[2]) < 1 << 16:
+    match = _ADDRESS.fullmatch(uri)
+    if match is None or not 0 < int(match[2]) < 1 << 16:
         raise InvalidArgument(f"option '{_URI}' must be 'thrift://host:port', or several of them with commas, not '{uri}'")
-    return found[1].strip("[]"), int(found[2])
+    return match[1].strip("[]"), int(match[2])
 
 
 def _site(directory: object) -> dict[str, str]:
     """Return the properties of hive-site.xml, if there is one."""
-    given = directory or os.environ.get("HIVE_CONF_DIR")
-    if not given:
+    conf_dir = directory or os.environ.get("HIVE_CONF_DIR")
+    if not conf_dir:
         return {}
-    file = Path(str(given)) / "hive-site.xml"
+    file = Path(str(conf_dir)) / "hive-site.xml"
     try:
-        found = ET.parse(file).getroot()  # noqa: S314  # a file of this machine's administrator
+        root = ET.parse(file).getroot()  # noqa: S314  # a file of this machine's administrator
     except FileNotFoundError:
         if directory is None:
             return {}
         raise InvalidArgument(f"option '{_CONF_DIR}': there is no {file}") from None
     except (OSError, ET.ParseError) as error:
         raise InvalidArgument(f"{file} cannot be read ({error})") from None
-    pairs = ((one.findtext("name"), one.findtext("value")) for one in found.iter("property"))
+    pairs = ((element.findtext("name"), element.findtext("value")) for element in root.iter("property"))
     return {name.strip(): value.strip() for name, value in pairs if name and value and value.strip()}

@@ -71,7 +71,7 @@ def hive_type(data_type: DataType) -> str:
         case Kind.MAP if data_type.key is not None and data_type.value is not None:
             return f"map<{hive_type(data_type.key)},{hive_type(data_type.value)}>"
         case Kind.ROW:
-            return f"struct<{','.join(f'{one.name}:{hive_type(one.type)}' for one in data_type.fields)}>"
+            return f"struct<{','.join(f'{field.name}:{hive_type(field.type)}' for field in data_type.fields)}>"
         case _:
             return _PLAIN.get(data_type.kind, "binary")
 
@@ -114,8 +114,8 @@ def relocated(table: Struct, location: str, options: HiveOptions) -> Struct:
 
 def location_of(table: Struct) -> str | None:
     """Return where a table's files are."""
-    found = value_of(table, PARAMETERS, {}).get(LOCATION_PROPERTY) or value_of(value_of(table, STORAGE, {}), _LOCATION)
-    return None if found is None else str(found)
+    location = value_of(table, PARAMETERS, {}).get(LOCATION_PROPERTY) or value_of(value_of(table, STORAGE, {}), _LOCATION)
+    return None if location is None else str(location)
 
 
 def is_paimon(table: Struct) -> bool:
@@ -132,8 +132,8 @@ def is_external(table: Struct) -> bool:
 def is_same(table: Struct, other: Struct) -> bool:
     """Return whether two entries have the same columns and properties."""
 
-    def content(one: Struct) -> object:
-        return value_of(value_of(one, STORAGE, {}), COLUMNS), value_of(one, _PARTITIONS, []), value_of(one, PARAMETERS)
+    def content(entry: Struct) -> object:
+        return value_of(value_of(entry, STORAGE, {}), COLUMNS), value_of(entry, _PARTITIONS, []), value_of(entry, PARAMETERS)
 
     return content(table) == content(other)
 
@@ -141,16 +141,18 @@ def is_same(table: Struct, other: Struct) -> bool:
 def _properties(schema: TableSchema, options: HiveOptions, before: Mapping[str, str]) -> dict[str, str]:
     if options.sync_properties:
         keys = {"primary-key": schema.primary_keys, "partition": schema.partition_keys, "bucket-key": schema.bucket_keys}
-        found = {**schema.options, **{key: ",".join(columns) for key, columns in keys.items() if columns}}
+        table_properties = {**schema.options, **{key: ",".join(columns) for key, columns in keys.items() if columns}}
     else:
-        found = {name.removeprefix(_HIVE_PREFIX): value for name, value in schema.options.items() if name.startswith(_HIVE_PREFIX)}
-        found |= {name: schema.options[name] for name in _ALWAYS if name in schema.options}
-    return {**before, **found, **({"comment": schema.comment} if schema.comment else {})}
+        table_properties = {
+            name.removeprefix(_HIVE_PREFIX): value for name, value in schema.options.items() if name.startswith(_HIVE_PREFIX)
+        }
+        table_properties |= {name: schema.options[name] for name in _ALWAYS if name in schema.options}
+    return {**before, **table_properties, **({"comment": schema.comment} if schema.comment else {})}
 
 
 def _described(table: Struct, schema: TableSchema) -> Struct:
     # Partition keys of an entry, which another engine may have registered, are no columns. A new entry has none.
-    names = [value_of(one, COLUMN) for one in value_of(table, _PARTITIONS, [])]
+    names = [value_of(column, COLUMN) for column in value_of(table, _PARTITIONS, [])]
     keys = {name for name in names if name in schema.partition_keys}
     fields = {field.name: field for field in schema.fields}
     storage: Struct = value_of(table, STORAGE, {})

@@ -77,15 +77,18 @@ def fields_of_view(table: Struct) -> tuple[DataField, ...]:
     The metastore has no Paimon types: a TIMESTAMP has milliseconds, as Paimon's Java engine reads it.
     """
     columns = value_of(value_of(table, STORAGE, {}), COLUMNS, [])
-    ddl = ", ".join(f"{_quoted(str(value_of(one, COLUMN)))} {_ddl_type(str(value_of(one, COLUMN_TYPE)))}" for one in columns)
-    comments = [value_of(one, COLUMN_COMMENT) for one in columns]
-    found = parse_table_ddl(ddl).fields if columns else ()
-    return tuple(DataField(at, one.name, one.type, comment) for at, (one, comment) in enumerate(zip(found, comments, strict=True)))
+    ddl = ", ".join(f"{_quoted(str(value_of(column, COLUMN)))} {_ddl_type(str(value_of(column, COLUMN_TYPE)))}" for column in columns)
+    comments = [value_of(column, COLUMN_COMMENT) for column in columns]
+    fields = parse_table_ddl(ddl).fields if columns else ()
+    return tuple(
+        DataField(field_id, column.name, column.type, comment)
+        for field_id, (column, comment) in enumerate(zip(fields, comments, strict=True))
+    )
 
 
 def _ddl_type(name: str) -> str:
-    named = _FIELD.sub(lambda found: f"{found[1]}{_quoted(found[2])}:", name)
-    return _NAME_OR_TYPE.sub(lambda found: _TYPES.get(found[0], found[0]), named)
+    named = _FIELD.sub(lambda match: f"{match[1]}{_quoted(match[2])}:", name)
+    return _NAME_OR_TYPE.sub(lambda match: _TYPES.get(match[0], match[0]), named)
 
 
 def _quoted(name: str) -> str:
@@ -99,5 +102,5 @@ def text_of_view(table: Struct) -> str:
 
 def comment_and_options(table: Struct) -> tuple[str | None, dict[str, str]]:
     """Return comment and properties of a view."""
-    found = {str(key): str(value) for key, value in value_of(table, PARAMETERS, {}).items()}
-    return found.pop(_COMMENT, None), found
+    parameters = {str(key): str(value) for key, value in value_of(table, PARAMETERS, {}).items()}
+    return parameters.pop(_COMMENT, None), parameters

@@ -102,13 +102,13 @@ def properties(values: Mapping[str, str]) -> Typed:
     return Wire.MAP, Pairs(Wire.STRING, Wire.STRING, dict(values))
 
 
-def value_of(found: Struct, field_id: int, default: Any = None) -> Any:
+def value_of(struct_value: Struct, field_id: int, default: Any = None) -> Any:
     """Return the value of a field; lists and maps as Python's.
 
     >>> value_of({1: texts(["a"]), 2: properties({"k": "v"})}, 1), value_of({}, 7, "none")
     (['a'], 'none')
     """
-    _, value = found.get(field_id, (Wire.STOP, default))
+    _, value = struct_value.get(field_id, (Wire.STOP, default))
     match value:
         case Items(values=values):
             return values
@@ -140,9 +140,9 @@ def _encode(parts: list[bytes], kind: Wire, value: Any) -> None:
             data = value.encode("utf-8", "surrogateescape")
             parts += [struct.pack(">i", len(data)), data]
         case Wire.STRUCT:
-            for field_id, (one, content) in sorted(value.items()):
-                parts.append(struct.pack(">bh", one, field_id))
-                _encode(parts, one, content)
+            for field_id, (field_kind, content) in sorted(value.items()):
+                parts.append(struct.pack(">bh", field_kind, field_id))
+                _encode(parts, field_kind, content)
             parts.append(b"\0")
         case Wire.MAP:
             parts.append(struct.pack(">bbi", value.key, value.value, len(value.entries)))
@@ -184,11 +184,11 @@ def _decode(source: BinaryIO, kind: Wire, depth: int) -> Any:
         case Wire.STRING:
             return _read(source, _count(source)).decode("utf-8", "surrogateescape")
         case Wire.STRUCT:
-            found: Struct = {}
-            while (one := _kind(source)) is not Wire.STOP:
+            fields: Struct = {}
+            while (field_kind := _kind(source)) is not Wire.STOP:
                 (field_id,) = struct.unpack(">h", _read(source, 2))
-                found[field_id] = (one, _decode(source, one, depth + 1))
-            return found
+                fields[field_id] = (field_kind, _decode(source, field_kind, depth + 1))
+            return fields
         case Wire.MAP:
             key, value = _kind(source), _kind(source)
             count = _count(source)

@@ -70,7 +70,7 @@ class JdbcOptions:
     sync_properties: bool = True
 
     @classmethod
-    def of(cls, given: Mapping[str, Any]) -> tuple[JdbcOptions, dict[str, Any]]:
+    def of(cls, catalog_options: Mapping[str, Any]) -> tuple[JdbcOptions, dict[str, Any]]:
         """Return the options of the catalog's database, and the remaining ones.
 
         Raises ``InvalidArgument`` for a missing option or a value, ``UnsupportedOption`` for a database or a property of its driver.
@@ -79,7 +79,7 @@ class JdbcOptions:
         >>> options.host, options.port, options.place, options.user, options.catalog_key, rest
         ('db', 3306, 'lake', 'me', 'jdbc', {'s3.region': 'eu'})
         """
-        reader = OptionReader(given)
+        reader = OptionReader(catalog_options)
         uri = reader.rest.pop(_URI, None)
         if not isinstance(uri, str) or not uri.strip():
             raise InvalidArgument(f"a JDBC catalog needs option '{_URI}': {_EXAMPLE}")
@@ -93,15 +93,15 @@ class JdbcOptions:
 
 def _address(uri: str, properties: dict[str, str]) -> dict[str, Any]:
     # Errors do not contain the address: it may have a password.
-    kind, colon, place = uri.removeprefix("jdbc:").partition(":")
+    kind, colon, location = uri.removeprefix("jdbc:").partition(":")
     if not uri.startswith("jdbc:") or not colon:
         raise InvalidArgument(f"option '{_URI}' must be {_SHAPES}")
     if kind == "sqlite":
-        return _file(place, properties)
+        return _file(location, properties)
     if kind not in _SERVERS:
         raise UnsupportedOption(_URI, f"databases of kind '{kind}' are not supported; use {_SHAPES}")
     try:
-        parts = urlsplit(f"{kind}:{place}")
+        parts = urlsplit(f"{kind}:{location}")
         host, port, database = parts.hostname, parts.port, unquote(parts.path.removeprefix("/"))
     except ValueError:
         host, port, database = None, None, ""
@@ -116,8 +116,8 @@ def _address(uri: str, properties: dict[str, str]) -> dict[str, Any]:
     server = _SERVERS[kind]
     for name in properties:
         if name not in server.arguments:
-            known = ", ".join(["user", "password", *server.arguments])
-            raise UnsupportedOption(f"{_PROPERTY}{name}", f"this is a property of the Java driver; known here: {known}")
+            property_names = ", ".join(["user", "password", *server.arguments])
+            raise UnsupportedOption(f"{_PROPERTY}{name}", f"this is a property of the Java driver; known here: {property_names}")
     arguments = {server.arguments[name]: value for name, value in properties.items()}
     return {
         "database": server,
@@ -130,12 +130,12 @@ def _address(uri: str, properties: dict[str, str]) -> dict[str, Any]:
     }
 
 
-def _file(place: str, properties: Mapping[str, str]) -> dict[str, Any]:
-    if not place or place.startswith((":", "file:")) or "?" in place:
+def _file(path: str, properties: Mapping[str, str]) -> dict[str, Any]:
+    if not path or path.startswith((":", "file:")) or "?" in path:
         raise InvalidArgument(
             f"option '{_URI}' must be 'jdbc:sqlite:/path' of a file, without parameters; a database in memory holds nothing"
         )
     for name in properties:
         if name not in {"user", "password"}:  # a file has no users, as in Java
             raise UnsupportedOption(f"{_PROPERTY}{name}", "this is a property of the Java driver; SQLite has none here")
-    return {"database": _SQLITE, "place": place}
+    return {"database": _SQLITE, "place": path}

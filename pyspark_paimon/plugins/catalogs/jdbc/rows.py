@@ -68,9 +68,9 @@ class CatalogRows:
 
     def _create_missing(self, metadata: Any) -> None:
         with self._connection() as connection:
-            known = set(self._sa.inspect(connection).get_table_names())
+            table_names = set(self._sa.inspect(connection).get_table_names())
             for table in metadata.sorted_tables:
-                if table.name not in known:
+                if table.name not in table_names:
                     connection.execute(self._sa.schema.CreateTable(table, if_not_exists=True))
 
     @contextmanager
@@ -178,10 +178,10 @@ class CatalogRows:
         """
         more = self._options_of_tables
         with self._connection() as connection:
-            found = connection.execute(self._tables.delete().where(self._of(self._tables, database, name))).rowcount
+            deleted_rows = connection.execute(self._tables.delete().where(self._of(self._tables, database, name))).rowcount
             if properties:
                 connection.execute(more.delete().where(self._of(more, database, name)))
-        return bool(found)
+        return bool(deleted_rows)
 
     @contextmanager
     def moving(self, source: tuple[str, str], target: tuple[str, str]) -> Iterator[None]:

@@ -228,12 +228,12 @@ class RestApi:
         None if it does not exist, or the server cannot return single snapshots.
         """
         try:
-            found = self._client.get(f"{self._table(table)}/snapshots/{snapshot_id}", VersionAnswer).snapshot
+            snapshot = self._client.get(f"{self._table(table)}/snapshots/{snapshot_id}", VersionAnswer).snapshot
         except (ResourceMissing, NotOffered) as error:
             if isinstance(error, ResourceMissing) and error.kind == "TABLE":
                 raise
             return None
-        return found if found.id == snapshot_id else None
+        return snapshot if snapshot.id == snapshot_id else None
 
     def rollback(self, table: Identifier, *, snapshot_id: int | None = None, tag: str | None = None) -> None:
         """Roll back to a snapshot or tag. Raises ``ResourceMissing``."""
@@ -272,16 +272,16 @@ class RestApi:
         self._client.post(f"{self._table(table)}/branches/{_encode(name)}/forward", {})
 
     def _names(self, path: str) -> list[str]:
-        found: list[str] = []
-        seen: set[str] = set()
+        names: list[str] = []
+        earlier_tokens: set[str] = set()
         token: str | None = None
         while True:
             page = self._client.get(path, Page, None if token is None else {"pageToken": token})
-            found += page.names
+            names += page.names
             token = page.next_page_token
-            if not token or token in seen:  # stop if the server repeats a page
-                return sorted(set(found))
-            seen.add(token)
+            if not token or token in earlier_tokens:  # stop if the server repeats a page
+                return sorted(set(names))
+            earlier_tokens.add(token)
 
     def _database(self, name: str) -> str:
         return f"{self._base}/databases/{_encode(name)}"

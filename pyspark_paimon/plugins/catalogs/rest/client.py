@@ -83,8 +83,8 @@ class RestClient:
 
         ``CatalogUnavailable`` means that its outcome is unknown.
         """
-        given = body.model_dump(mode="json", by_alias=True, exclude_none=True) if isinstance(body, BaseModel) else body
-        content = self._send("POST", path, json.dumps(given).encode())
+        payload = body.model_dump(mode="json", by_alias=True, exclude_none=True) if isinstance(body, BaseModel) else body
+        content = self._send("POST", path, json.dumps(payload).encode())
         return None if answer is None else self._parse(path, answer, content)
 
     def delete(self, path: str) -> None:

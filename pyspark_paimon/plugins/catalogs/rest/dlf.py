@@ -64,14 +64,16 @@ class DlfKeys:
         1000.0
         """
         try:
-            found = json.loads(content)
-            expires = found.get("Expiration")
-            at = None if expires is None else datetime.strptime(expires, "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC).timestamp() * 1000
-            keys = cls(found["AccessKeyId"], found["AccessKeySecret"], found.get("SecurityToken"), at)
+            parsed = json.loads(content)
+            expires = parsed.get("Expiration")
+            expires_ms = (
+                None if expires is None else datetime.strptime(expires, "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC).timestamp() * 1000
+            )
+            keys = cls(parsed["AccessKeyId"], parsed["AccessKeySecret"], parsed.get("SecurityToken"), expires_ms)
         except (ValueError, TypeError, KeyError, AttributeError):
             keys = None
         # The errors of http.client for other characters would contain the token.
-        if keys is None or not all(_fits_header(one) for one in (keys.key_id, keys.secret, "" if keys.token is None else keys.token)):
+        if keys is None or not all(_fits_header(text) for text in (keys.key_id, keys.secret, "" if keys.token is None else keys.token)):
             raise NotAuthorized(
                 f"{source} has no keys: it must be JSON with AccessKeyId, AccessKeySecret and SecurityToken, each a line of ASCII characters"
             )
@@ -158,7 +160,7 @@ class DlfSigner:
     @property
     def secrets(self) -> tuple[str, ...]:
         """Texts that errors must not contain."""
-        return () if self._keys is None else tuple(one for one in (self._keys.secret, self._keys.token) if one)
+        return () if self._keys is None else tuple(secret for secret in (self._keys.secret, self._keys.token) if secret)
 
     def headers(self, method: str, path: str, body: bytes | None) -> dict[str, str]:
         """Return the headers of a request. ``path`` may have a query. Raises ``NotAuthorized`` if there are no keys."""
@@ -220,11 +222,11 @@ def default_headers(keys: DlfKeys, region: str, request: Signed) -> dict[str, st
     signed = [f"{name}:{lower[name]}" for name in sorted(_SIGNED) if name in lower]
     lines = [request.method, request.path, request.query(encoded=True), *signed, "UNSIGNED-PAYLOAD"]
     scope = f"{moment[:8]}/{region}/{_PRODUCT}/{_REQUEST}"
-    told = "\n".join([_SIGNATURE, moment, scope, hashlib.sha256("\n".join(lines).encode()).hexdigest()])
+    string_to_sign = "\n".join([_SIGNATURE, moment, scope, hashlib.sha256("\n".join(lines).encode()).hexdigest()])
     key = f"aliyun_v4{keys.secret}".encode()
     for part in scope.split("/"):
         key = _hmac(key, part)
-    headers["Authorization"] = f"{_SIGNATURE} Credential={keys.key_id}/{scope},Signature={_hmac(key, told).hex()}"
+    headers["Authorization"] = f"{_SIGNATURE} Credential={keys.key_id}/{scope},Signature={_hmac(key, string_to_sign).hex()}"
     return headers
 
 
@@ -241,11 +243,11 @@ def openapi_headers(keys: DlfKeys, host: str, request: Signed, nonce: str) -> di
     }
     if keys.token is not None:
         headers["x-acs-security-token"] = keys.token
-    own = "".join(f"{name}:{headers[name].strip()}\n" for name in sorted(headers) if name.startswith("x-acs-"))
+    service_headers = "".join(f"{name}:{headers[name].strip()}\n" for name in sorted(headers) if name.startswith("x-acs-"))
     resource = unquote_plus(request.path) + (f"?{request.query(encoded=False)}" if request.parameters else "")
     lines = [request.method, headers["Accept"], headers.get("Content-MD5", ""), headers.get("Content-Type", ""), headers["Date"]]
-    told = "\n".join([*lines, own + resource])
-    signature = hmac.new(keys.secret.encode(), told.encode(), hashlib.sha1).digest()
+    string_to_sign = "\n".join([*lines, service_headers + resource])
+    signature = hmac.new(keys.secret.encode(), string_to_sign.encode(), hashlib.sha1).digest()
     headers["Authorization"] = f"acs {keys.key_id}:{base64.b64encode(signature).decode()}"
     return headers
 
@@ -267,13 +269,13 @@ def dlf_options(texts: Mapping[str, str], uri: str) -> DlfOptions | None:
 
     Raises ``UnsupportedOption`` for an unknown option ``dlf.*``, or one without its provider.
     """
-    given: list[Any] = [name for name in texts if name.startswith(PREFIX)]
-    for name in given:
+    dlf_names: list[Any] = [name for name in texts if name.startswith(PREFIX)]
+    for name in dlf_names:
         if name not in NAMES:
             raise UnsupportedOption(name, f"is unknown; options are {', '.join(NAMES)}")
     if texts.get("token.provider") == "dlf":
         return DlfOptions.of(texts, uri)
-    for name in given:
+    for name in dlf_names:
         if name != _OSS:
             raise UnsupportedOption(name, "is for the provider 'dlf' only; set option 'token.provider' to it")
     return None

@@ -39,12 +39,12 @@ class TableLocation:
         >>> TableLocation.parse("rest://c-1f/an%20id/sales.db/orders$branch_b").table.object
         'orders$branch_b'
         """
-        found = _FORM.fullmatch(text.rstrip("/"))
-        if found is None:
+        match = _FORM.fullmatch(text.rstrip("/"))
+        if match is None:
             raise InvalidArgument(
                 f"{text}: a table of a catalog is rest://<catalog>/<database>.db/<table>; use the path of catalog.table(...)"
             )
-        catalog, table_id, database, name = found.groups()
+        catalog, table_id, database, name = match.groups()
         return cls(catalog, Identifier(database=database, object=name), None if table_id is None else unquote(table_id))
 
     @property
@@ -62,13 +62,13 @@ class TableLocation:
 
         Raises ``InvalidArgument`` if the session has no such catalog.
         """
-        found = session_catalog(self.catalog)
-        if found is None:
+        catalog_options = session_catalog(self.catalog)
+        if catalog_options is None:
             raise InvalidArgument(
                 f"{self.text}: the process that opens this path has no options of that catalog; open the table by "
                 "Catalog.create({'metastore': 'rest', ...}).table(name, spark), which gives them to the session"
             )
-        return _connect(tuple(sorted(found.items())))
+        return _connect(tuple(sorted(catalog_options.items())))
 
 
 def catalog_key(options: RestOptions) -> str:

@@ -63,7 +63,7 @@ class RestOptions:
     """Whether a client gave them for its session: they must not use credentials of the process that works for it."""
 
     @classmethod
-    def of(cls, given: Mapping[str, object]) -> RestOptions:
+    def of(cls, catalog_options: Mapping[str, object]) -> RestOptions:
         """Parse the user's options.
 
         Raises ``UnsupportedOption`` for an unknown name, with the nearest known one. Raises ``InvalidArgument`` for a missing option.
@@ -71,7 +71,7 @@ class RestOptions:
         >>> RestOptions.of({"metastore": "rest", "uri": "localhost:8080", "token.provider": "bear", "token": "secret"})
         RestOptions(uri='http://localhost:8080', warehouse='', prefix='', data_tokens=False, connect_seconds=10.0, read_seconds=60.0, max_retries=5)
         """
-        texts = {name: _text(name, value) for name, value in given.items()}
+        texts = {name: _text(name, value) for name, value in catalog_options.items()}
         for name in texts:
             if name not in _OURS and not name.startswith((HEADER, PREFIX)):
                 _check_store_option(name)
@@ -90,8 +90,8 @@ class RestOptions:
         >>> RestOptions.of({"uri": "http://c", "prefix": "ours"}).merge({"prefix": "a", "any": "thing"}, {"data-token.enabled": "true"})
         RestOptions(uri='http://c', warehouse='', prefix='ours', data_tokens=True, connect_seconds=10.0, read_seconds=60.0, max_retries=5)
         """
-        kept = {name: self.given[name] for name in ("uri", "token", "token.provider", *NAMES) if name in self.given}
-        merged = {**defaults, **self.given, **overrides, **kept}
+        client_options = {name: self.given[name] for name in ("uri", "token", "token.provider", *NAMES) if name in self.given}
+        merged = {**defaults, **self.given, **overrides, **client_options}
         theirs = {name for name in merged if name.startswith(PREFIX) and name not in self.given and name != _OSS_ENDPOINT}
         built = _build({name: value for name, value in merged.items() if name not in theirs}, self.given)
         return replace(built, of_session=self.of_session)
@@ -113,12 +113,12 @@ class RestOptions:
 
         Raises ``InvalidArgument`` if they would use credentials of this process for a session.
         """
-        found = {**self.storage, **of_stores(lent or {})}
+        options = {**self.storage, **of_stores(lent or {})}
         if (endpoint := self.given.get(_OSS_ENDPOINT)) is not None:  # wins over the server's, as in other engines
-            found["fs.oss.endpoint"] = endpoint
+            options["fs.oss.endpoint"] = endpoint
         if self.of_session and scheme_of(path) not in {None, "file"}:
-            refuse_server_credentials(StorageOptions.of(found))
-        return found
+            refuse_server_credentials(StorageOptions.of(options))
+        return options
 
 
 def _build(texts: Mapping[str, str], given: Mapping[str, str]) -> RestOptions:
@@ -141,13 +141,13 @@ def _build(texts: Mapping[str, str], given: Mapping[str, str]) -> RestOptions:
     )
 
 
-def _headers(texts: Mapping[str, str], given: Mapping[str, str]) -> Mapping[str, str]:
+def _headers(texts: Mapping[str, str], client_options: Mapping[str, str]) -> Mapping[str, str]:
     """Return the HTTP headers, if all can be sent.
 
     Raises ``InvalidArgument`` for one that cannot.
     """
     for name, value in texts.items():
-        option = f"option {HEADER + name!r}{'' if HEADER + name in given else ', which the server sets,'}"
+        option = f"option {HEADER + name!r}{'' if HEADER + name in client_options else ', which the server sets,'}"
         if _HEADER_NAME.fullmatch(name) is None:
             raise InvalidArgument(f"{option} names no HTTP header: use letters, digits and '-' after '{HEADER}'")
         # The error does not contain the value: it may be a secret.
@@ -170,16 +170,16 @@ def _token(texts: Mapping[str, str]) -> str:
 
 
 def _address(uri: str) -> str:
-    whole = uri.strip().rstrip("/")
-    whole = whole if "://" in whole else f"http://{whole}"
+    url = uri.strip().rstrip("/")
+    url = url if "://" in url else f"http://{url}"
     try:
-        parts = urlsplit(whole)
+        parts = urlsplit(url)
         fine = parts.scheme in {"http", "https"} and bool(parts.hostname) and (parts.port or 1) > 0
     except ValueError:
         fine = False
     if not fine or parts.username is not None or parts.query or parts.fragment:
         raise InvalidArgument("option 'uri' must be http://host:port or https://host/path, without credentials")
-    return whole
+    return url
 
 
 def _text(name: str, value: object) -> str:
@@ -210,11 +210,11 @@ def _check_store_option(name: str) -> None:
 
 def of_stores(texts: Mapping[str, str]) -> dict[str, str]:
     """Return the options of stores among a server's options."""
-    found: dict[str, str] = {}
+    store_options: dict[str, str] = {}
     for name, value in texts.items():
         try:
             canonical(name)
         except UnsupportedOption:
             continue
-        found[name] = value
-    return found
+        store_options[name] = value
+    return store_options

@@ -41,11 +41,11 @@ class ServerSnapshots:
 
         Uses the newest one if the server returns no others.
         """
-        found = self.api.snapshot(self.table, snapshot_id)
-        if found is None:
+        snapshot = self.api.snapshot(self.table, snapshot_id)
+        if snapshot is None:
             newest = self.latest()
-            found = newest if newest is not None and newest.id == snapshot_id else None
-        return found
+            snapshot = newest if newest is not None and newest.id == snapshot_id else None
+        return snapshot
 
     def commit(self, snapshot: Snapshot, changed: Changed) -> bool:
         """See ``SnapshotCommit``."""
@@ -57,14 +57,14 @@ class ServerSnapshots:
             raise CatalogRefused(f"{error}; the table was dropped or renamed meanwhile, nothing was committed") from error
         except CatalogUnavailable as error:
             _LOG.warning("%s: the answer to the commit of snapshot %d was lost, reading that snapshot", self.table.full_name, snapshot.id)
-            found = self._read_again(snapshot.id, error)
-            if found is None:
+            stored = self._read_again(snapshot.id, error)
+            if stored is None:
                 raise
-            return _same(found, snapshot)
+            return _same(stored, snapshot)
         except ResourceTaken:
             pass
-        found = self.snapshot(snapshot.id)
-        return found is not None and _same(found, snapshot)
+        stored = self.snapshot(snapshot.id)
+        return stored is not None and _same(stored, snapshot)
 
     def _read_again(self, snapshot_id: int, lost: CatalogUnavailable) -> Snapshot | None:
         try:
@@ -73,8 +73,8 @@ class ServerSnapshots:
             raise lost from error
 
 
-def _same(found: Snapshot, ours: Snapshot) -> bool:
-    return (found.commit_user, found.commit_identifier, found.delta_manifest_list) == (
+def _same(stored: Snapshot, ours: Snapshot) -> bool:
+    return (stored.commit_user, stored.commit_identifier, stored.delta_manifest_list) == (
         ours.commit_user,
         ours.commit_identifier,
         ours.delta_manifest_list,

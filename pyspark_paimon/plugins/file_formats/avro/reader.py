@@ -52,20 +52,20 @@ def decode_blocks(shape: Shape, blocks: Sequence[tuple[int, bytes]], columns: Se
     """
     import polars as pl  # noqa: PLC0415  # loading takes 0.2 s
 
-    at = [shape.names.index(name) for name in columns]
+    positions = [shape.names.index(name) for name in columns]
     encoded = plain_schema(shape, branch=branch).encode()
     parts = [encode_header({b"avro.schema": encoded}), _SYNC]
     for rows, data in blocks:
         parts += [block_prefix(rows, data), data, _SYNC]
-    wanted = [*(["branch"] if branch else []), *(f"f{each}" for each in sorted({*at}))]
+    polars_columns = [*(["branch"] if branch else []), *(f"f{each}" for each in sorted({*positions}))]
     try:
-        frame = pl.read_avro(io.BytesIO(b"".join(parts)), columns=wanted)
+        frame = pl.read_avro(io.BytesIO(b"".join(parts)), columns=polars_columns)
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
         raise ValueError(str(error)) from error
     if branch and frame.height and (frame["branch"] != 1).any():
         raise ValueError("a row is null")
     table = frame.to_arrow(compat_level=pl.CompatLevel.oldest())
-    arrays = [_restore(_one(table.column(f"f{each}")), shape.children[each]) for each in at]
+    arrays = [_restore(_one(table.column(f"f{each}")), shape.children[each]) for each in positions]
     return pa.RecordBatch.from_arrays(arrays, names=list(columns))
 
 
@@ -78,7 +78,7 @@ def _restore(array: Any, shape: Shape) -> Any:
     """Return ``array`` with the types of ``shape``."""
     match shape.kind:
         case "record":
-            children = [_restore(array.field(at), child) for at, child in enumerate(shape.children)]
+            children = [_restore(array.field(index), child) for index, child in enumerate(shape.children)]
             named = [pa.field(name, child.type) for name, child in zip(shape.names, children, strict=True)]
             if not children:
                 return array
@@ -88,7 +88,7 @@ def _restore(array: Any, shape: Shape) -> Any:
                 _offsets(array), _restore(array.values, shape.children[0]), type=shape.arrow, mask=_nulls(array)
             )
         case "map":
-            keys, values = (_restore(array.values.field(at), child) for at, child in enumerate(shape.children))
+            keys, values = (_restore(array.values.field(index), child) for index, child in enumerate(shape.children))
             return pa.MapArray.from_arrays(_offsets(array), keys, values, type=shape.arrow, mask=_nulls(array))
     if pa.types.is_decimal(shape.arrow):
         return _decimals(array, shape.arrow)
@@ -121,9 +121,9 @@ def _decimals(array: Any, type_: Any) -> Any:
     filled = length > 0
     sign = np.where(filled & (content[np.where(filled, start, 0)] > 0x7F), 0xFF, 0).astype(np.uint8)
     words = np.empty((count, _DECIMAL_BYTES), np.uint8)
-    for place in range(_DECIMAL_BYTES):
-        inside = place < length
-        words[:, place] = np.where(inside, content[np.where(inside, end - 1 - place, 0)], sign)
+    for byte in range(_DECIMAL_BYTES):
+        has_byte = byte < length
+        words[:, byte] = np.where(has_byte, content[np.where(has_byte, end - 1 - byte, 0)], sign)
     valid = pa.array(~array.is_null().to_numpy(zero_copy_only=False)).buffers()[1] if array.null_count else None
     return pa.Array.from_buffers(type_, count, [valid, pa.py_buffer(words.tobytes())])
 
@@ -299,13 +299,13 @@ class AvroBlocks:
 
 
 def _row_groups(groups: Sequence[Sequence[Block]]) -> tuple[RowGroup, ...]:
-    found: list[RowGroup] = []
+    row_groups: list[RowGroup] = []
     first_row = 0
     for index, blocks in enumerate(groups):
         rows = sum(block.rows for block in blocks)
-        found.append(RowGroup(index, first_row, rows, sum(block.size for block in blocks)))
+        row_groups.append(RowGroup(index, first_row, rows, sum(block.size for block in blocks)))
         first_row += rows
-    return tuple(found)
+    return tuple(row_groups)
 
 
 class _Window(AvroCursor):

@@ -123,11 +123,11 @@ def _map(key: Shape, value: Shape) -> Shape:
 
 
 def _union(schema: list[Any], depth: int) -> Shape:
-    others = [branch for branch in schema if branch != "null"]
-    if len(others) != 1 or len(schema) != 2:
+    branches = [branch for branch in schema if branch != "null"]
+    if len(branches) != 1 or len(schema) != 2:
         raise ValueError("a column is a union of other branches than null and one type")
-    found = _shape(others[0], depth + 1)
-    return Shape(found.kind, found.arrow, True, schema[1] == "null", found.names, found.children)
+    shape = _shape(branches[0], depth + 1)
+    return Shape(shape.kind, shape.arrow, True, schema[1] == "null", shape.names, shape.children)
 
 
 def plain_schema(shape: Shape, *, branch: bool) -> str:
@@ -143,7 +143,7 @@ def plain_schema(shape: Shape, *, branch: bool) -> str:
             return [plain(bare), "null"] if shape.null_last else ["null", plain(bare)]
         match shape.kind:
             case "record":
-                fields = [{"name": f"f{at}", "type": plain(child)} for at, child in enumerate(shape.children)]
+                fields = [{"name": f"f{index}", "type": plain(child)} for index, child in enumerate(shape.children)]
                 return {"type": "record", "name": f"r{next(numbers)}", "fields": fields}
             case "array":
                 return {"type": "array", "items": plain(shape.children[0])}

@@ -121,26 +121,26 @@ def avro_schema(fields: Sequence[DataField]) -> AvroSchema:
     return _record(fields, _NAME, set())
 
 
-def _record(fields: Sequence[DataField], name: str, taken: set[str]) -> AvroSchema:
-    while name in taken:
+def _record(fields: Sequence[DataField], name: str, used_names: set[str]) -> AvroSchema:
+    while name in used_names:
         name += "_"
-    taken.add(name)
+    used_names.add(name)
     members = []
     for field in fields:
         try:
-            type_ = _type(field.type, f"{name}_{field.name}", taken)
+            type_ = _type(field.type, f"{name}_{field.name}", used_names)
         except UnsupportedTable as error:
             raise UnsupportedTable(f"column '{field.name}': {error}") from error
         members.append({"name": field.name, "type": type_} | ({"default": None} if field.type.nullable else {}))
     return {"type": "record", "name": name, "fields": members}
 
 
-def _type(type_: DataType, name: str, taken: set[str]) -> AvroSchema:
-    plain = _not_null(type_, name, taken)
+def _type(type_: DataType, name: str, used_names: set[str]) -> AvroSchema:
+    plain = _not_null(type_, name, used_names)
     return ["null", plain] if type_.nullable else plain
 
 
-def _not_null(type_: DataType, name: str, taken: set[str]) -> AvroSchema:
+def _not_null(type_: DataType, name: str, used_names: set[str]) -> AvroSchema:
     kind = type_.kind
     simple = {Kind.BOOLEAN: "boolean", Kind.BIGINT: "long", Kind.FLOAT: "float", Kind.DOUBLE: "double"}
     simple |= dict.fromkeys(_INTS, "int") | dict.fromkeys(STRINGS, "string") | dict.fromkeys(BINARIES, "bytes")
@@ -156,15 +156,15 @@ def _not_null(type_: DataType, name: str, taken: set[str]) -> AvroSchema:
     if kind is Kind.DECIMAL:
         return {"type": "bytes", "logicalType": "decimal", "precision": type_.precision, "scale": type_.scale}
     if kind is Kind.ROW:
-        return _record(type_.fields, name, taken)
+        return _record(type_.fields, name, used_names)
     if kind in {Kind.ARRAY, Kind.VECTOR}:
-        return {"type": "array", "items": _type(type_.part("element"), name, taken)}
+        return {"type": "array", "items": _type(type_.part("element"), name, used_names)}
     if kind in {Kind.MAP, Kind.MULTISET}:
         key = type_.part("key" if kind is Kind.MAP else "element").with_nullable(nullable=False)
         value = type_.part("value") if kind is Kind.MAP else DataType(Kind.INT, nullable=False)
         if key.kind in STRINGS:
-            return {"type": "map", "values": _type(value, name, taken)}
-        entry = _record((DataField(0, "key", key), DataField(1, "value", value)), name, taken)
+            return {"type": "map", "values": _type(value, name, used_names)}
+        entry = _record((DataField(0, "key", key), DataField(1, "value", value)), name, used_names)
         return {"type": "array", "logicalType": "map", "items": entry}
     raise UnsupportedTable(f"{type_} cannot be stored in Avro files; choose another 'file.format'")
 
@@ -182,7 +182,7 @@ def _to_file_types(array: Any, type_: Any) -> Any:
         return pa.MapArray.from_arrays(pa.array(array.offsets.to_numpy()), keys, items, mask=nulls)
     if pa.types.is_struct(type_):
         nulls = array.is_null() if array.null_count else None
-        children = [_to_file_types(array.field(at), type_.field(at).type) for at in range(type_.num_fields)]
+        children = [_to_file_types(array.field(index), type_.field(index).type) for index in range(type_.num_fields)]
         return pa.StructArray.from_arrays(children, fields=[field.with_nullable(True) for field in type_], mask=nulls)
     if pa.types.is_list(type_):
         nulls = array.is_null() if array.null_count else None
@@ -197,12 +197,12 @@ def _blocks(encoded: Encoded) -> list[tuple[int, bytes]]:
     """Return row count and bytes of every block."""
     ends = np.cumsum(encoded.lengths)
     cuts = np.unique(np.concatenate([np.flatnonzero(np.diff(ends // thresholds.avro_block_bytes)) + 1, [len(ends)]]))
-    found, row, at = [], 0, 0
+    blocks, row, start = [], 0, 0
     for cut in cuts.tolist():
         end = int(ends[cut - 1])
-        found.append((cut - row, encoded.data[at:end].tobytes()))
-        row, at = cut, end
-    return found
+        blocks.append((cut - row, encoded.data[start:end].tobytes()))
+        row, start = cut, end
+    return blocks
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,11 +242,11 @@ def interleave(parts: Sequence[Encoded]) -> Encoded:
     """
     lengths: Int64s = np.sum([part.lengths for part in parts], axis=0, dtype=np.int64)
     data = np.empty(int(lengths.sum()), np.uint8)
-    place = np.cumsum(lengths) - lengths
+    offsets = np.cumsum(lengths) - lengths
     for part in parts:
         source = np.cumsum(part.lengths) - part.lengths
-        data[np.repeat(place - source, part.lengths) + np.arange(len(part.data))] = part.data
-        place = place + part.lengths
+        data[np.repeat(offsets - source, part.lengths) + np.arange(len(part.data))] = part.data
+        offsets = offsets + part.lengths
     return Encoded(data, lengths)
 
 
@@ -263,7 +263,7 @@ def _values(array: Any, shape: Shape) -> Encoded:
             content = _decimal_bytes(array) if pa.types.is_decimal(shape.arrow) else _content(array)
             return interleave([_varints(content.lengths), content])
         case "record":
-            return interleave([encode(array.field(at), child) for at, child in enumerate(shape.children)])
+            return interleave([encode(array.field(index), child) for index, child in enumerate(shape.children)])
         case "array":
             return _items(array, encode(array.flatten(), shape.children[0]))
         case _:
@@ -297,12 +297,12 @@ def _varints(values: Int64s) -> Encoded:
     lengths = np.ones(len(values), np.int64)
     for more in range(1, _MOST_BYTES):
         lengths += zigzag >= np.uint64(1 << (7 * more))
-    place = np.cumsum(lengths) - lengths
+    offsets = np.cumsum(lengths) - lengths
     data = np.empty(int(lengths.sum()), np.uint8)
-    for at in range(int(lengths.max(initial=0))):
-        rows = np.flatnonzero(lengths > at)
-        byte = (zigzag[rows] >> np.uint64(7 * at)) & np.uint64(0x7F)
-        data[place[rows] + at] = byte | np.where(lengths[rows] > at + 1, np.uint64(0x80), np.uint64(0))
+    for byte_index in range(int(lengths.max(initial=0))):
+        rows = np.flatnonzero(lengths > byte_index)
+        byte = (zigzag[rows] >> np.uint64(7 * byte_index)) & np.uint64(0x7F)
+        data[offsets[rows] + byte_index] = byte | np.where(lengths[rows] > byte_index + 1, np.uint64(0x80), np.uint64(0))
     return Encoded(data, lengths)
 
 
@@ -323,5 +323,5 @@ def _decimal_bytes(array: Any) -> Encoded:
     sign = np.where(words[:, 0] > 0x7F, 0xFF, 0).astype(np.uint8)
     needless = np.zeros((len(array), _DECIMAL_BYTES), np.bool_)
     needless[:, :-1] = (words[:, :-1] == sign[:, None]) & ((words[:, 1:] > 0x7F) == (sign > 0)[:, None])
-    kept = ~np.logical_and.accumulate(needless, axis=1)
-    return Encoded(words[kept], kept.sum(axis=1))
+    significant = ~np.logical_and.accumulate(needless, axis=1)
+    return Encoded(words[significant], significant.sum(axis=1))

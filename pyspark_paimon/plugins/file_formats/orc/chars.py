@@ -24,7 +24,7 @@ def without_padding(array: Any, tail: OrcTail, column: int) -> Any:
         return array
     if pa.types.is_nested(array.type):
         children = tail.types[column].children
-        return with_parts(array, lambda part, at: without_padding(part, tail, children[at]))
+        return with_parts(array, lambda part, index: without_padding(part, tail, children[index]))
     return pc.utf8_rtrim(array, characters=" ")
 
 

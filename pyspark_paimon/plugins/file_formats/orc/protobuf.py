@@ -23,23 +23,23 @@ def message(data: bytes) -> OrcMessage:
     >>> message(b"\x08\x96\x01\x12\x02ok")
     {1: [150], 2: [b'ok']}
     """
-    found: OrcMessage = {}
-    at = 0
-    while at < len(data):
-        tag, at = _varint(data, at)
+    fields: OrcMessage = {}
+    offset = 0
+    while offset < len(data):
+        tag, offset = _varint(data, offset)
         number, wire = tag >> 3, tag & 7
         value: int | bytes
         if wire == _VARINT:
-            value, at = _varint(data, at)
+            value, offset = _varint(data, offset)
         elif wire == _BYTES:
-            length, at = _varint(data, at)
-            value, at = _take(data, at, length)
+            length, offset = _varint(data, offset)
+            value, offset = _take(data, offset, length)
         elif wire in {_FIXED64, _FIXED32}:
-            value, at = _take(data, at, 8 if wire == _FIXED64 else 4)
+            value, offset = _take(data, offset, 8 if wire == _FIXED64 else 4)
         else:
             raise ValueError(f"a field has unknown wire type {wire}")
-        found.setdefault(number, []).append(value)
-    return found
+        fields.setdefault(number, []).append(value)
+    return fields
 
 
 def integer(fields: OrcMessage, number: int, default: int = 0) -> int:
@@ -78,16 +78,16 @@ def integers(fields: OrcMessage, number: int) -> list[int]:
 
     Packed fields are supported.
     """
-    found: list[int] = []
+    numbers: list[int] = []
     for value in fields.get(number, ()):
         if isinstance(value, int):
-            found.append(value)
+            numbers.append(value)
             continue
-        at = 0
-        while at < len(value):
-            each, at = _varint(value, at)
-            found.append(each)
-    return found
+        offset = 0
+        while offset < len(value):
+            each, offset = _varint(value, offset)
+            numbers.append(each)
+    return numbers
 
 
 def decode_zigzag(value: int) -> int:
@@ -105,20 +105,20 @@ def _bytes(value: int | bytes, number: int) -> bytes:
     return value
 
 
-def _take(data: bytes, at: int, length: int) -> tuple[bytes, int]:
-    if length > len(data) - at:
+def _take(data: bytes, offset: int, length: int) -> tuple[bytes, int]:
+    if length > len(data) - offset:
         raise ValueError(f"a field of {length} bytes exceeds a message of {len(data)} bytes")
-    return data[at : at + length], at + length
+    return data[offset : offset + length], offset + length
 
 
-def _varint(data: bytes, at: int) -> tuple[int, int]:
+def _varint(data: bytes, offset: int) -> tuple[int, int]:
     value = shift = 0
     while True:
-        if at >= len(data) or shift > _MOST_BITS:
+        if offset >= len(data) or shift > _MOST_BITS:
             raise ValueError("a number does not end")
-        byte = data[at]
-        at += 1
+        byte = data[offset]
+        offset += 1
         value |= (byte & 0x7F) << shift
         if byte < 0x80:
-            return value & 0xFFFF_FFFF_FFFF_FFFF, at
+            return value & 0xFFFF_FFFF_FFFF_FFFF, offset
         shift += 7

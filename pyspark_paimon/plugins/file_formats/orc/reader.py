@@ -51,7 +51,7 @@ def with_java_seconds(array: Any, zone: Callable[[], str]) -> Any:
 
 def _has_times(kind: Any) -> bool:
     if pa.types.is_nested(kind):
-        return any(_has_times(kind.field(at).type) for at in range(kind.num_fields))
+        return any(_has_times(kind.field(index).type) for index in range(kind.num_fields))
     return bool(pa.types.is_timestamp(kind) and kind.tz is None)
 
 
@@ -152,8 +152,8 @@ class OrcDataFile(WholeGroupFile):
         if number is None or data_type.is_nested or not self._tail.stripe_statistics:
             return None
         with suppress(ValueError, ArithmeticError):  # statistics are optional, and the decoder detects damage
-            found = self._tail.stripe_statistics[group.index][number]
-            return stripe_bounds(found, self._tail.types[number], group.num_rows, data_type)
+            statistics = self._tail.stripe_statistics[group.index][number]
+            return stripe_bounds(statistics, self._tail.types[number], group.num_rows, data_type)
         return None
 
     def compressed_size(self, columns: Sequence[str], groups: Sequence[RowGroup]) -> int:
@@ -162,8 +162,8 @@ class OrcDataFile(WholeGroupFile):
         Estimated from the columns' share of the file's bytes. If the file has no sizes, from the share of columns.
         """
         sizes = [max(1, integer(statistics, _BYTES_ON_DISK)) for statistics in self._tail.statistics] or [1] * len(self._tail.types)
-        wanted = sum(sizes[number] for name in columns for number in self._tail.below(self._tail.columns[name]))
-        return sum(group.size for group in groups) * wanted // sum(sizes)
+        column_bytes = sum(sizes[number] for name in columns for number in self._tail.below(self._tail.columns[name]))
+        return sum(group.size for group in groups) * column_bytes // sum(sizes)
 
     def decode_group(self, columns: Sequence[str], group: RowGroup) -> Any:
         """See ``WholeGroupFile``."""

@@ -38,23 +38,23 @@ def metadata_of(data: bytes, codec: int, block: int) -> bytes:
     """
     if codec == _NONE:
         return data
-    found: list[bytes] = []
-    at = 0
-    while at < len(data):
-        if at + _HEADER > len(data):
+    chunks: list[bytes] = []
+    offset = 0
+    while offset < len(data):
+        if offset + _HEADER > len(data):
             raise ValueError("a compressed chunk has no header")
-        header = int.from_bytes(data[at : at + _HEADER], "little")
-        at += _HEADER
+        header = int.from_bytes(data[offset : offset + _HEADER], "little")
+        offset += _HEADER
         length = header >> 1
-        if length > len(data) - at:
+        if length > len(data) - offset:
             raise ValueError(f"a chunk of {length} bytes exceeds its section")
-        chunk = data[at : at + length]
-        at += length
+        chunk = data[offset : offset + length]
+        offset += length
         plain = chunk if header & 1 else _decompress(chunk, codec, block)
         if len(plain) > block:
             raise ValueError(f"a chunk holds more than {block} bytes")
-        found.append(plain)
-    return b"".join(found)
+        chunks.append(plain)
+    return b"".join(chunks)
 
 
 def _decompress(chunk: bytes, codec: int, block: int) -> bytes:
@@ -79,8 +79,8 @@ def _unsnappy(chunk: bytes, block: int) -> bytes:
     size = snappy_size(chunk)
     if size > block:
         raise ValueError(f"a chunk holds more than {block} bytes")
-    found: bytes = pa.decompress(chunk, decompressed_size=size, codec="snappy", asbytes=True)
-    return found
+    plain: bytes = pa.decompress(chunk, decompressed_size=size, codec="snappy", asbytes=True)
+    return plain
 
 
 def _unlz4(chunk: bytes, block: int) -> bytes:
@@ -91,20 +91,20 @@ def _unlz4(chunk: bytes, block: int) -> bytes:
     """
     # Library decoders need the length of the content, which an ORC chunk does not have.
     out = bytearray()
-    at = 0
-    while at < len(chunk):
-        token = chunk[at]
-        length, at = _length(chunk, at + 1, token >> 4)
-        if length > len(chunk) - at:
+    offset = 0
+    while offset < len(chunk):
+        token = chunk[offset]
+        length, offset = _length(chunk, offset + 1, token >> 4)
+        if length > len(chunk) - offset:
             raise ValueError("literals exceed their chunk")
-        out += chunk[at : at + length]
-        at += length
-        if at >= len(chunk):
+        out += chunk[offset : offset + length]
+        offset += length
+        if offset >= len(chunk):
             break
-        back = int.from_bytes(chunk[at : at + 2], "little")
-        if not 0 < back <= len(out) or at + 2 > len(chunk):
+        back = int.from_bytes(chunk[offset : offset + 2], "little")
+        if not 0 < back <= len(out) or offset + 2 > len(chunk):
             raise ValueError("a match starts before its chunk")
-        length, at = _length(chunk, at + 2, token & _LONG)
+        length, offset = _length(chunk, offset + 2, token & _LONG)
         length += _LEAST_MATCH
         if len(out) + length > block:
             raise ValueError(f"a chunk holds more than {block} bytes")
@@ -113,17 +113,17 @@ def _unlz4(chunk: bytes, block: int) -> bytes:
     return bytes(out)
 
 
-def _length(chunk: bytes, at: int, length: int) -> tuple[int, int]:
+def _length(chunk: bytes, offset: int, length: int) -> tuple[int, int]:
     if length == _LONG:
         while True:
-            if at >= len(chunk):
+            if offset >= len(chunk):
                 raise ValueError("a length does not end")
-            byte = chunk[at]
-            at += 1
+            byte = chunk[offset]
+            offset += 1
             length += byte
             if byte < 0xFF:
                 break
-    return length, at
+    return length, offset
 
 
 _MAGIC = b"ORC"
@@ -233,12 +233,12 @@ class OrcTail:
         stripes = tuple(_stripes(described, size - tail))
         if sum(stripe.num_rows for stripe in stripes) != integer(footer, 6):
             raise ValueError("the stripes have other rows than the footer says")
-        whole = tuple(messages(footer, 7))
+        file_statistics = tuple(messages(footer, 7))
         each = tuple(tuple(messages(stripe, 1)) for stripe in messages(message(metadata_of(body[:metadata_length], codec, block)), 1))
-        if len(each) != len(stripes) or any(len(one) != len(types) for one in each):
+        if len(each) != len(stripes) or any(len(stripe_columns) != len(types) for stripe_columns in each):
             each = ()
         footers = tuple(map(_footer_place, described))
-        return cls(types, stripes, whole if len(whole) == len(types) else (), each, tail, footers, (codec, block))
+        return cls(types, stripes, file_statistics if len(file_statistics) == len(types) else (), each, tail, footers, (codec, block))
 
     def writer_zone(self, read_range: ReadRange, stripe: int) -> str:
         """Return the time zone of a stripe's writer.
@@ -277,16 +277,16 @@ class OrcTail:
 def _type(node: OrcMessage) -> OrcType:
     kind = OrcKind(integer(node, 1))
     names = tuple(name.decode() for name in texts(node, 3))
-    found = OrcType(kind, tuple(integers(node, 2)), names, integer(node, 5), integer(node, 6))
+    orc_type = OrcType(kind, tuple(integers(node, 2)), names, integer(node, 5), integer(node, 6))
     if kind is OrcKind.UNION:
         raise ValueError("ORC type UNION is not supported")
-    if kind is OrcKind.STRUCT and len(names) != len(found.children):
+    if kind is OrcKind.STRUCT and len(names) != len(orc_type.children):
         raise ValueError("a struct has another number of names than of fields")
-    if kind is not OrcKind.STRUCT and len(found.children) != _CHILDREN.get(kind, 0):
-        raise ValueError(f"a {kind.name} has {len(found.children)} parts")
-    if kind is OrcKind.DECIMAL and not (1 <= found.precision <= _MOST_DIGITS and found.scale <= found.precision):
-        raise ValueError(f"DECIMAL({found.precision}, {found.scale}) is not a valid type")
-    return found
+    if kind is not OrcKind.STRUCT and len(orc_type.children) != _CHILDREN.get(kind, 0):
+        raise ValueError(f"a {kind.name} has {len(orc_type.children)} parts")
+    if kind is OrcKind.DECIMAL and not (1 <= orc_type.precision <= _MOST_DIGITS and orc_type.scale <= orc_type.precision):
+        raise ValueError(f"DECIMAL({orc_type.precision}, {orc_type.scale}) is not a valid type")
+    return orc_type
 
 
 def _check_tree(types: Sequence[OrcType]) -> None:
@@ -336,7 +336,7 @@ def with_parts(array: Any, change: Callable[[Any, int], Any]) -> Any:
     kind = array.type
     nulls = array.is_null() if array.null_count else None
     if pa.types.is_struct(kind):
-        parts = [change(array.field(at), at) for at in range(kind.num_fields)]
+        parts = [change(array.field(index), index) for index in range(kind.num_fields)]
         return pa.StructArray.from_arrays(parts, fields=list(kind), mask=nulls)
     offsets = pa.array(array.offsets.to_numpy())  # a copy: Arrow accepts no null mask together with sliced offsets
     if pa.types.is_map(kind):

@@ -75,9 +75,9 @@ class OrcFileWriter:
             return
         table = fit_to_schema(rows, self._fitted, self.path)
         columns = []
-        for column, field, known in zip(table.columns, self._schema, self._fields, strict=True):
+        for column, field, table_field in zip(table.columns, self._schema, self._fields, strict=True):
             with encode_errors(self.path, field.name):
-                columns.append(without_blanks(_plain(column, field.type, field.name), known.type))
+                columns.append(without_blanks(_plain(column, field.type, field.name), table_field.type))
         stored = pa.Table.from_arrays(columns, schema=self._schema)
         with storage_errors(self.path), encode_errors(self.path, culprit=lambda: failing_column(stored, _encode_alone)):
             self._open()
@@ -209,12 +209,12 @@ def _plain(column: Any, type_: Any, name: str) -> Any:
     elif column.type == type_ and not _has_times(type_):
         return column
     try:
-        found = pa.chunked_array([_cast(chunk, type_) for chunk in column.chunks], type_)
+        plain = pa.chunked_array([_cast(chunk, type_) for chunk in column.chunks], type_)
     except pa.ArrowInvalid as error:
         raise CastFailed(f"column '{name}' has a value that ORC cannot store ({error})") from error
-    for chunk in found.chunks:
+    for chunk in plain.chunks:
         _check_times(chunk, name)
-    return found
+    return plain
 
 
 def _cast(array: Any, type_: Any) -> Any:
@@ -225,7 +225,7 @@ def _cast_nested(array: Any, type_: Any) -> Any:
     nulls = array.is_null() if array.null_count else None
     if pa.types.is_struct(type_):
         # flatten: the encoder stores the values below null ROWs in a ROW, which shifts all later values
-        children = [_cast(child, type_.field(at).type) for at, child in enumerate(array.flatten())]
+        children = [_cast(child, type_.field(index).type) for index, child in enumerate(array.flatten())]
         return pa.StructArray.from_arrays(children, fields=list(type_), mask=nulls)
     if pa.types.is_map(type_):
         keys, items = _cast(array.keys, type_.key_type), _cast(array.items, type_.item_type)
@@ -237,7 +237,7 @@ def _cast_nested(array: Any, type_: Any) -> Any:
 
 
 def _has_times(type_: Any) -> bool:
-    children = [type_.field(at).type for at in range(type_.num_fields)]
+    children = [type_.field(index).type for index in range(type_.num_fields)]
     return pa.types.is_timestamp(type_) or any(_has_times(child) for child in children)
 
 
@@ -249,8 +249,8 @@ def _check_times(array: Any, name: str) -> None:
         if bool(((nanos < 0) & (nanos % _SECOND != 0)).any()):
             raise CastFailed(f"column '{name}' has a fraction of a second before 1970, which cannot be written to ORC")
     elif pa.types.is_struct(array.type):
-        for at in range(array.type.num_fields):
-            _check_times(array.field(at), name)
+        for index in range(array.type.num_fields):
+            _check_times(array.field(index), name)
     elif pa.types.is_map(array.type):
         _check_times(array.keys, name)
         _check_times(array.items, name)
