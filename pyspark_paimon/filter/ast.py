@@ -157,10 +157,10 @@ class Computation:
 
 @dataclass(frozen=True, slots=True)
 class Casting:
-    """``CAST(argument AS wanted)``."""
+    """``CAST(argument AS target)``."""
 
     argument: Term
-    wanted: ColumnType
+    target: ColumnType
 
 
 Term: TypeAlias = ColumnRef | GivenValue | Computation | Casting

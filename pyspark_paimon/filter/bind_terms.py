@@ -68,8 +68,8 @@ def bind_term(term: Term, types: Mapping[str, ColumnType], depth: int = 0) -> Ex
             return ColumnValue(name, term.key, type_of(ColumnRef(name, term.key), types))
         case GivenValue(value):
             return _literal(value)
-        case Casting(argument, wanted):
-            return _cast(bind_term(argument, types, depth + 1), wanted)
+        case Casting(argument, target):
+            return _cast(bind_term(argument, types, depth + 1), target)
         case Computation("in", (_,)):
             return LiteralValue(False, BOOLEAN_TYPE)
         case Computation("in", (value, *items)) if not all(isinstance(item, GivenValue) for item in items):

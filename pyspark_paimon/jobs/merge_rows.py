@@ -59,21 +59,21 @@ class MergeRows:
 
     Args:
         schema: Schema of the table.
-        wanted: All source rows, the join and the clauses.
+        merge: All source rows, the join and the clauses.
     """
 
     schema: TableSchema
-    wanted: MergeRequest
+    merge: MergeRequest
     counts: dict[str, int] = field(default_factory=lambda: dict.fromkeys(_KINDS, 0))
 
     def __post_init__(self) -> None:
-        self._matched = np.zeros(self.wanted.source.num_rows, np.bool_)
+        self._matched = np.zeros(self.merge.source.num_rows, np.bool_)
         self._counting = Lock()
 
     @property
     def reads_all(self) -> bool:
         """Whether table rows without a match are needed, too."""
-        return any(clause.when == "not matched by source" for clause in self.wanted.clauses)
+        return any(clause.when == "not matched by source" for clause in self.merge.clauses)
 
     @cached_property
     def predicate(self) -> Predicate:
@@ -111,7 +111,7 @@ class MergeRows:
     def _changes(self, rows: pa.Table) -> Iterator[tuple[Clause, Places, Mapping[str, pa.Table]]]:
         target, source = self._pairs(rows)
         self._matched[source] = True
-        sides = {TARGET: rows, SOURCE: self.wanted.source}
+        sides = {TARGET: rows, SOURCE: self.merge.source}
         matches = np.zeros(rows.num_rows, np.int64)
         for clause, places in self._decide_clauses("matched", {TARGET: target, SOURCE: source}, sides):
             if not clause.is_version:
@@ -127,13 +127,13 @@ class MergeRows:
 
     def inserts(self) -> Iterator[WrittenRows]:
         """Yield the source rows to insert."""
-        sides = {SOURCE: self.wanted.source}
+        sides = {SOURCE: self.merge.source}
         for clause, places in self._decide_clauses("not matched", {SOURCE: np.flatnonzero(~self._matched)}, sides):
             yield self._made(clause, places, sides)
 
     def refuse_repeated_keys(self, inserts: Sequence[WrittenRows]) -> None:
         """Raise ``InvalidArgument`` if two inserts have one key."""
-        if inserts and not any(clause.is_version for clause in self.wanted.clauses):
+        if inserts and not any(clause.is_version for clause in self.merge.clauses):
             rows = pa.concat_tables([rows for rows, _ in inserts])
             numbers = KeySet(rows.select(list(self.schema.primary_keys)).combine_chunks()).numbers
             if len(numbers) and (counts := np.bincount(numbers)).max() > 1:
@@ -150,9 +150,9 @@ class MergeRows:
 
     @cached_property
     def _columns(self) -> pa.Table:
-        fields = tuple(self.schema.field(name) for name, _ in self.wanted.join.pairs)
+        fields = tuple(self.schema.field(name) for name, _ in self.merge.join.pairs)
         nullable = tuple(type(field)(field.id, field.name, field.type.with_nullable(nullable=True)) for field in fields)
-        arrays = [self.wanted.source.column(name) for _, name in self.wanted.join.pairs]
+        arrays = [self.merge.source.column(name) for _, name in self.merge.join.pairs]
         return conform(pa.table(arrays, names=[field.name for field in fields]), TableSchema(id=0, fields=nullable)).combine_chunks()
 
     @cached_property
@@ -176,8 +176,8 @@ class MergeRows:
         begins = np.repeat(starts[key_numbers], counts[key_numbers])
         offsets = np.arange(len(target)) - np.repeat(np.cumsum(counts[key_numbers]) - counts[key_numbers], counts[key_numbers])
         source = self._keyed[order[begins + offsets]]
-        for condition in self.wanted.join.conditions:
-            holds = self._holds(condition, {TARGET: target, SOURCE: source}, {TARGET: rows, SOURCE: self.wanted.source})
+        for condition in self.merge.join.conditions:
+            holds = self._holds(condition, {TARGET: target, SOURCE: source}, {TARGET: rows, SOURCE: self.merge.source})
             target, source = target[holds], source[holds]
         return target, source
 
@@ -199,7 +199,7 @@ class MergeRows:
         The first clause with a true condition takes a row.
         """
         left = dict(positions)
-        for clause in self.wanted.clauses:
+        for clause in self.merge.clauses:
             if clause.when != when:
                 continue
             size = len(next(iter(left.values())))
@@ -266,7 +266,7 @@ def _values(column: Any, column_type: Any) -> tuple[Any, ...]:
 class MergeChange(Change):
     """A merge, evaluated on a snapshot and committed on it."""
 
-    wanted: MergeRequest
+    merge: MergeRequest
     _last: list[MergeRows] = field(default_factory=list)
 
     @property
@@ -283,11 +283,11 @@ class MergeChange(Change):
     @property
     def reads_all(self) -> bool:
         """See ``Change``."""
-        return self.wanted.reads_all(self.store.schema)
+        return self.merge.reads_all(self.store.schema)
 
     def evaluate(self, base: Snapshot | None, messages: list[CommitMessage]) -> int:
         """See ``Change``."""
-        merge = MergeRows(self.store.schema, self.wanted)
+        merge = MergeRows(self.store.schema, self.merge)
         self._last.append(merge)
         base_id = None if base is None else base.id
         batches = self._read_matches(merge, base, messages)
@@ -324,7 +324,7 @@ class KeyedMerge(MergeChange):
 
     def _check_inserts(self, merge: MergeRows, inserts: Sequence[WrittenRows], snapshot_id: int | None) -> None:
         merge.refuse_repeated_keys(inserts)
-        if not self.wanted.join.finds_keys(self.store.schema):
+        if not self.merge.join.finds_keys(self.store.schema):
             self._refuse_existing_keys(inserts, snapshot_id)
 
     def _read(self, predicate: Predicate | None, snapshot_id: int | None, keys: KeySet | None = None) -> Iterator[pa.RecordBatch]:
@@ -352,22 +352,22 @@ class FilesMerge(MergeChange, FilesChange):
     def _read_matches(self, merge: MergeRows, base: Snapshot | None, messages: list[CommitMessage]) -> Iterable[pa.RecordBatch]:
         if base is not None:
             predicate = TRUE if merge.reads_all else merge.predicate
-            user, columns = self.request.commit_id, self.wanted.updated_columns
+            user, columns = self.request.commit_id, self.merge.updated_columns
             change = AppendMerge(self.store, base, predicate, user, columns=columns, decide=merge.successors, tell=merge.count_changes)
             self.rewrite_files(change, self.verb, messages)
         return ()
 
 
 def merge_rows(
-    store: FileStore, request: DeleteRequest, wanted: MergeRequest, read: Read, *, threads: int, progress: Progress | None
+    store: FileStore, request: DeleteRequest, merge: MergeRequest, read: Read, *, threads: int, progress: Progress | None
 ) -> MergeResult:
     """Merge and commit.
 
     Raises ``InvalidArgument`` where source rows conflict, and the errors of updates.
     """
-    check_merge(wanted.clauses, store.schema, store.root)
+    check_merge(merge.clauses, store.schema, store.root)
     merge_of = FilesMerge if store.schema.kind.changes_files else KeyedMerge
-    change: MergeChange = merge_of(store, request, partial(read, stage="merge"), threads, progress, wanted=wanted)
+    change: MergeChange = merge_of(store, request, partial(read, stage="merge"), threads, progress, merge=merge)
     result = change.run()
     return MergeResult.model_validate({**dict(result), **change.changed})
 

@@ -94,7 +94,7 @@ class MergeRows(_ChangeRows[MergeResult]):
     """Merge rows of a source into the table."""
 
     stage: ClassVar[str | None] = "merge"
-    wanted: MergeRequest
+    merge: MergeRequest
 
     def is_small(self, table: OpenTable, most_bytes: int) -> bool:
         """Return whether all data files are small."""
@@ -104,4 +104,4 @@ class MergeRows(_ChangeRows[MergeResult]):
     def run(self, table: OpenTable) -> MergeResult:
         """Merge in the process that reaches the files."""
         store = table.store(self.request.options)
-        return merge_rows.merge_rows(store, self.request, self.wanted, table.read, threads=table.threads, progress=table.progress)
+        return merge_rows.merge_rows(store, self.request, self.merge, table.read, threads=table.threads, progress=table.progress)

@@ -22,9 +22,9 @@ _BLOOM = "bloom-filter"
 
 
 def run_steps(steps: Mapping[str, tuple[bool, Callable[[], object]]], *, dry_run: bool) -> MaintenanceResult:
-    """Run the wanted steps in order.
+    """Run the enabled steps in order.
 
-    ``steps``: (wanted, function) by member of the result. An error is recorded and the next step runs.
+    ``steps``: (is enabled, function) by member of the result. An error is recorded and the next step runs.
     """
     results: dict[str, Any] = {}
     errors: dict[str, str] = {}

@@ -91,7 +91,7 @@ class RewriteStored(Compact):
     """
 
     stage: ClassVar[str] = "purge"
-    wanted: BoundFilter | None
+    row_filter: BoundFilter | None
 
     def plan(self, store: FileStore) -> TaskPlan:
         """List buckets with such files."""
@@ -127,7 +127,7 @@ class RewriteStored(Compact):
             return TaskWork(job.prepare_commit())
 
     def _storing(self, store: FileStore, entries: Sequence[ManifestEntry]) -> set[str]:
-        predicate = TRUE if self.wanted is None else self.wanted
+        predicate = TRUE if self.row_filter is None else self.row_filter
         return stored_rows.files_storing(store, entries, predicate, threads=store.file_io.max_concurrency)
 
 
@@ -236,7 +236,7 @@ def purge_table(
         if schema.bucket_mode is BucketMode.POSTPONE_MODE:
             backend.run(MovePostponed(commit_id=f"{name}-deletes"))
         with _report_deleted(backend.path, rows):
-            files += backend.run(RewriteStored(commit_id=f"{name}-rewrite", wanted=request.predicate)).files_before
+            files += backend.run(RewriteStored(commit_id=f"{name}-rewrite", row_filter=request.predicate)).files_before
             ended = backend.run(ForgetHistory(commit_id=f"{name}-end", properties=request.properties))
         snapshot_id, expired = ended.snapshot_id, expired + ended.snapshots
         backend.run(RemoveOrphans(older_than_ms=cutoff_of(None)))

@@ -63,7 +63,7 @@ def keep_stored_values(backend: Backend, schema: TableSchema, request: WriteRequ
         properties=request.properties,
         options=request.options,
     )
-    return backend.run(MergeRows(request=merge, wanted=merge_request))
+    return backend.run(MergeRows(request=merge, merge=merge_request))
 
 
 def _clauses(schema: TableSchema, source: pa.Schema, names: list[str], *, kinds: bool) -> tuple[Clause, ...]:

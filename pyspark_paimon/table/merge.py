@@ -50,7 +50,7 @@ class Merge(CheckedMethods):
 
     _backend: Backend
     _request: DeleteRequest
-    _wanted: MergeRequest
+    _merge: MergeRequest
     _table_schema: TableSchema
     _sides: Sides
 
@@ -170,18 +170,18 @@ class Merge(CheckedMethods):
         >>> result.deleted, result.inserted
         (1, 1)
         """
-        return self._backend.run(MergeRows(request=self._request, wanted=self._wanted))
+        return self._backend.run(MergeRows(request=self._request, merge=self._merge))
 
     def _with(self, when: When, action: Action, values: object, condition: Expression | None) -> Merge:
         from pyspark_paimon.filter.columns import SOURCE  # noqa: PLC0415  # as below
         from pyspark_paimon.request.merge import clause_of, refuse_new_columns  # noqa: PLC0415  # parses SQL
 
         if values == "all":
-            refuse_new_columns(self._table_schema, self._request.options, self._sides[SOURCE], self._wanted.join)
-        clause = clause_of(when, action, values, condition, schema=self._table_schema, sides=self._sides, join=self._wanted.join)
-        return replace(self, _wanted=self._wanted.model_copy(update={"clauses": (*self._wanted.clauses, clause)}))
+            refuse_new_columns(self._table_schema, self._request.options, self._sides[SOURCE], self._merge.join)
+        clause = clause_of(when, action, values, condition, schema=self._table_schema, sides=self._sides, join=self._merge.join)
+        return replace(self, _merge=self._merge.model_copy(update={"clauses": (*self._merge.clauses, clause)}))
 
     def __repr__(self) -> str:
-        clauses = ", ".join(f"{clause.action} {clause.when}" for clause in self._wanted.clauses)
-        rows = f"{count_text(self._wanted.source.num_rows, 'row')}" if isinstance(self._wanted.source, pa.Table) else "a DataFrame"
+        clauses = ", ".join(f"{clause.action} {clause.when}" for clause in self._merge.clauses)
+        rows = f"{count_text(self._merge.source.num_rows, 'row')}" if isinstance(self._merge.source, pa.Table) else "a DataFrame"
         return f"Merge({self._backend.path}, {rows} of the source, {clauses or 'no clause yet'})"

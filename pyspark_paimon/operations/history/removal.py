@@ -62,7 +62,7 @@ def partition_names(store: FileStore, partitions: Collection[bytes]) -> tuple[st
 
 
 def removal_of(counts: RemovalCounts, **more_counts: Any) -> Removal:
-    """Return files, rows and bytes of ``counts`` with ``others``."""
+    """Return files, rows and bytes of ``counts`` with ``more_counts``."""
     return Removal(data_files=counts.data_files, files=counts.files, rows=counts.rows, bytes=counts.bytes, **more_counts)
 
 

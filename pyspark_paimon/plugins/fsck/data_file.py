@@ -304,8 +304,8 @@ def _same(value: Any, other: Any) -> bool:
     return bool(value == other or (value != value and other != other))  # noqa: PLR0124  # NaN alone differs from itself
 
 
-def _equal(rebuilt: Any, other: Any) -> bool:
-    left, right = one_array(rebuilt), one_array(other)
+def _equal(column: Any, other: Any) -> bool:
+    left, right = one_array(column), one_array(other)
     if left.equals(right):
         return True
     if not pa.types.is_floating(left.type):

@@ -214,7 +214,7 @@ def update(names: KnownTables, words: TokenCursor) -> Any:
 def _update_by_keys(subqueries: Subqueries, values: Mapping[str, str], direct_values: Mapping[str, str]) -> MergeResult:
     """Update the rows that Spark finds.
 
-    values: Text of each new value. known: those that need no subquery. Spark computes the others.
+    values: Text of each new value. direct_values: those that need no subquery. Spark computes the others.
     """
     if parts := [column for column in values if "." in column]:
         raise InvalidArgument(

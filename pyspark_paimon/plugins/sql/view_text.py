@@ -177,7 +177,7 @@ def _view_query(names: KnownTables, view: View, columns_of: ColumnsOf, above: tu
 def refuse_moved(name: str, text: str, output_names: Sequence[str], view_columns: Sequence[str]) -> None:
     """Raise ``InvalidArgument`` if a star gives a column of the view at another position.
 
-    known: Columns of the query now. wanted: Columns of the view.
+    output_names: Columns of the query now. view_columns: Columns of the view.
     """
     if _output_names(text) is not None:
         return

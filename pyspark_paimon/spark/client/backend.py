@@ -194,12 +194,12 @@ class SparkBackend(SparkScans):
         """
         from pyspark_paimon.spark.client.merge import merge_result, merge_source, stage_merge  # noqa: PLC0415  # writes expressions
 
-        request, merge_request, schema = operation.request, operation.wanted, self.ask(SchemaOf())
+        request, merge_request, schema = operation.request, operation.merge, self.ask(SchemaOf())
         check_merge(merge_request.clauses, schema, self._path)
         with raise_typed_errors():
             merge_request = merge_request.model_copy(update={"source": merge_source(self._spark, merge_request, schema)})
         if not isinstance(merge_request.source, SparkRows):
-            merge = MergeRows(request=request, wanted=merge_request)
+            merge = MergeRows(request=request, merge=merge_request)
             small = self._run_if_small(merge)
             return self._run_command(merge) if small is None else merge.answer_of(small)
 

@@ -51,14 +51,14 @@ class MergeFrame:
 
     Args:
         schema: Schema of the table.
-        wanted: Join conditions and clauses of the merge.
+        merge: Join conditions and clauses of the merge.
         target: DataFrame of the table's rows, all columns.
         source: DataFrame of the source.
         source_schema: Arrow schema of the source.
     """
 
     schema: TableSchema
-    wanted: MergeRequest
+    merge: MergeRequest
     target: Any
     source: Any
     source_schema: pa.Schema
@@ -68,15 +68,15 @@ class MergeFrame:
 
         Append tables get no ``ROW_KIND``. Raises ``SchemaMismatch`` for types that do not fit.
         """
-        for clause in self.wanted.clauses:
+        for clause in self.merge.clauses:
             self._refuse_types(clause)
         pairs = self._join().withColumn(_CLAUSE, self._expr(self._decide())).where(f"{_CLAUSE} IS NOT NULL")
-        kinds = " ".join(f"WHEN {number} THEN '{_KINDS[clause.action]}'" for number, clause in enumerate(self.wanted.clauses))
+        kinds = " ".join(f"WHEN {number} THEN '{_KINDS[clause.action]}'" for number, clause in enumerate(self.merge.clauses))
         columns = [self._expr(self._column(name)).alias(name) for name in self.schema.names]
         changed_rows = pairs.select(*columns, self._expr(f"CASE {_CLAUSE} {kinds} END").alias(ROW_KIND))
         if not self.schema.kind.has_row_kinds:
             return changed_rows.drop(ROW_KIND)
-        return self._once(changed_rows if self.wanted.join.finds_keys(self.schema) else self._refuse_existing_keys(changed_rows))
+        return self._once(changed_rows if self.merge.join.finds_keys(self.schema) else self._refuse_existing_keys(changed_rows))
 
     def _expr(self, text: str) -> Any:
         return functions_of(self.target).expr(text)
@@ -87,10 +87,9 @@ class MergeFrame:
         Separate key columns join the sides.
         """
         keys: dict[str, list[str]] = {
-            TARGET: [quote_name(name) for name, _ in self.wanted.join.pairs],
+            TARGET: [quote_name(name) for name, _ in self.merge.join.pairs],
             SOURCE: [
-                self._fit(quote_name(name), target_name, self.source_schema.field(name).type)
-                for target_name, name in self.wanted.join.pairs
+                self._fit(quote_name(name), target_name, self.source_schema.field(name).type) for target_name, name in self.merge.join.pairs
             ],
         }
         sides = [
@@ -100,9 +99,9 @@ class MergeFrame:
             )
             for side, frame in ((TARGET, self.target), (SOURCE, self.source))
         ]
-        terms = [f"{_KEY}{TARGET}{position} = {_KEY}{SOURCE}{position}" for position in range(len(self.wanted.join.pairs))]
-        terms += [spark_sql(condition) for condition in self.wanted.join.conditions]
-        whens = {clause.when for clause in self.wanted.clauses}
+        terms = [f"{_KEY}{TARGET}{position} = {_KEY}{SOURCE}{position}" for position in range(len(self.merge.join.pairs))]
+        terms += [spark_sql(condition) for condition in self.merge.join.conditions]
+        whens = {clause.when for clause in self.merge.clauses}
         kind = _JOINS["not matched by source" in whens, "not matched" in whens]
         return sides[0].join(sides[1], self._expr(" AND ".join(terms)), kind)
 
@@ -112,7 +111,7 @@ class MergeFrame:
         Null: no clause applies.
         """
         whens = []
-        for number, clause in enumerate(self.wanted.clauses):
+        for number, clause in enumerate(self.merge.clauses):
             condition = "" if clause.condition is None else f" AND {spark_sql(clause.condition)}"
             whens.append(f"WHEN {_PLACES[clause.when]}{condition} THEN {number}")
         return f"CASE {' '.join(whens)} END"
@@ -123,7 +122,7 @@ class MergeFrame:
         The value has the table's type. Columns that an insert omits are null: the writer sets their defaults.
         """
         whens = []
-        for number, (clause, version) in enumerate(zip(self.wanted.clauses, self._versions, strict=True)):
+        for number, (clause, version) in enumerate(zip(self.merge.clauses, self._versions, strict=True)):
             if version is not None:
                 whens.append(f"WHEN {number} THEN {new_version_sql(version, self.schema, name, self._old, partial(self._new, clause))}")
             elif name in clause.values:
@@ -140,7 +139,7 @@ class MergeFrame:
 
         None: a row with the new values is sufficient.
         """
-        return [clause.new_version(self.schema) if clause.action == "update" else None for clause in self.wanted.clauses]
+        return [clause.new_version(self.schema) if clause.action == "update" else None for clause in self.merge.clauses]
 
     def _old(self, name: str) -> str:
         return column_sql(f"t.{name}")

@@ -140,7 +140,7 @@ def test_rows_match_by_a_condition_of_arrow_or_of_spark(table):
         "(s.key = t.id AND t.n < 3)",
     ):
         merge = table.merge(source, on)
-        assert merge._wanted.join.pairs == (("id", "key"),)
+        assert merge._merge.join.pairs == (("id", "key"),)
         assert merge.when_matched_update({"n": "t.n"}).execute().updated == 1
     for wrong in (pc.field("t.id") < pc.field("s.key"), connect.col("t.id") == 1, connect.col("key")):
         with pytest.raises((InvalidArgument, InvalidFilter), match=r"has no equality|not a condition"):

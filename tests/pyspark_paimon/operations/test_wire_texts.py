@@ -144,7 +144,7 @@ def operations(table: Table) -> list[Operation[Any]]:
         CopySchemas(target="/w/copy"),
         CopyFiles(commit_id="c", source="/w/t", tag="v1", predicate=Compare(ColumnRef("day"), Op.EQ, 2)),
         ExpireSnapshots(retain_min=1),
-        RewriteStored(commit_id="c", wanted=Compare(ColumnRef("id"), Op.EQ, 2)),
+        RewriteStored(commit_id="c", row_filter=Compare(ColumnRef("id"), Op.EQ, 2)),
         ForgetHistory(commit_id="c"),
         RemoveOrphans(older_than_ms=0),
         Analyze(commit_id="c", columns=("id",)),
@@ -155,7 +155,7 @@ def operations(table: Table) -> list[Operation[Any]]:
         WriteRows(request=WriteRequest(commit_id="c", mode="upsert"), rows=rows),
         DeleteRows(request=changed),
         UpdateRows(request=changed, values=Assignments.of({"city": "Oulu"}, schema)),
-        MergeRows(request=changed, wanted=wanted),
+        MergeRows(request=changed, merge=wanted),
     ]
 
 
