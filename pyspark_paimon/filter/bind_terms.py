@@ -11,6 +11,7 @@ from decimal import Decimal
 from fileindex.predicate.evaluate_rows import type_of
 from fileindex.predicate.tree import ColumnRef, Op
 from paimon_base.errors import FilterFailed, InvalidFilter
+from paimon_base.texts import count_text
 from pyspark_paimon.filter.ast import (
     MIRRORED,
     And,
@@ -155,7 +156,7 @@ def _call(name: str, arguments: list[Expression]) -> Expression:
 def _getter(name: str, arguments: list[Expression]) -> Expression:
     """Return a value of a VARIANT, whose clocks are those of the session's time zone."""
     if len(arguments) > 3:
-        raise InvalidFilter(f"'{name}' takes a VARIANT, a path and a type, not {len(arguments)} arguments")
+        raise InvalidFilter(f"'{name}' takes a VARIANT, a path and a type, not {count_text(len(arguments), 'argument')}")
     if len(arguments) > 1 and isinstance(inner := arguments[0], FunctionCall) and inner.type.kind is Kind.VARIANT:
         arguments = variants.join_paths(inner, arguments)
     getter = call(name, arguments)

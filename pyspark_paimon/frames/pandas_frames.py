@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from manifest.io.errors import SchemaMismatch
 from paimon_base.errors import InvalidArgument
+from paimon_base.texts import count_text
 from pyspark_paimon.frames.spark_functions import quote_name
 
 if TYPE_CHECKING:
@@ -70,7 +71,7 @@ def index_levels(
         level_names = [index_col] if isinstance(index_col, str) else list(index_col)
         if len(level_names) != len(index_names):
             raise InvalidArgument(
-                f"index_col has {len(level_names)} names ({', '.join(level_names)}), but the index has {len(index_names)} levels; name each level"
+                f"index_col has {count_text(len(level_names), 'name')} ({', '.join(level_names)}), but the index has {count_text(len(index_names), 'level')}; name each level"
             )
         levels: list[str | None] = [*level_names]
     else:

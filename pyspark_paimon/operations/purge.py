@@ -18,6 +18,7 @@ from manifest.schema.table_schema import BucketMode
 from manifest.snapshot.commit_info import commit_properties
 from manifest.snapshot.snapshot import EMPTY_TABLE, SnapshotKey
 from paimon_base.lazy import LazyModule
+from paimon_base.texts import count_text
 from pyspark_paimon.operations.change_rows import DeleteRows
 from pyspark_paimon.operations.compact import Compact, MovePostponed
 from pyspark_paimon.operations.expire import RemoveOrphans
@@ -256,5 +257,5 @@ def _report_deleted(table: str, rows: int) -> Iterator[None]:
         yield
     except HistoryBusy as error:
         raise HistoryBusy(
-            f"{table}: the purge has deleted {rows:,} rows, but older snapshots still store them: {error}. Call purge again to finish it"
+            f"{table}: the purge has deleted {count_text(rows, 'row')}, but older snapshots still store them: {error}. Call purge again to finish it"
         ) from error

@@ -19,6 +19,7 @@ from manifest.io.errors import SnapshotExpired
 from manifest.schema.table_schema import BucketMode
 from manifest.store import FileStore
 from paimon_base.errors import CorruptFile
+from paimon_base.texts import count_text
 from pyspark_paimon.results.fsck_problem import Findings, Origin, ProblemKind
 
 _PARTITION = "_PARTITION"
@@ -57,5 +58,7 @@ def check_key_partitions(store: FileStore, findings: Findings) -> None:
                 partition_text = " and ".join(
                     str(store.partition.decode(partitions[index])) for index in sorted((int(places[row]), int(one_of[number])))
                 )
-                message = f"the key {name_key(keys, number)} lives in partitions {partition_text}; {len(twice)} rows have such keys"
+                message = (
+                    f"the key {name_key(keys, number)} lives in partitions {partition_text}; such keys have {count_text(len(twice), 'row')}"
+                )
                 findings.add(ProblemKind.KEY_PARTITION, store.root, message, Origin(branch=store.branch, snapshot=snapshot.id))

@@ -80,7 +80,7 @@ def _compact(backend: Backend, waiting: int, *, dry_run: bool) -> tuple[Repair, 
     """Compact files that wait on level 0."""
     if not waiting:
         return ()
-    message = f"{waiting:,} files waited on level 0, where engines that hide it do not see their rows"
+    message = f"level 0 had {count_text(waiting, 'file')}, whose rows are not visible to engines that skip level 0"
     if not dry_run:
         schema = backend.ask(SchemaOf())
         compacted = compact_table(backend, schema, Compact(commit_id=commit_identity(None)))

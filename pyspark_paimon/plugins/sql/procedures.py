@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from manifest.options.durations import parse_duration_millis
 from paimon_base.errors import InvalidArgument, PaimonError
+from paimon_base.texts import count_text
 from pyspark_paimon.catalog.view import SPARK
 from pyspark_paimon.plugins.sql.answers import frame_of_result, frame_of_rows
 from pyspark_paimon.plugins.sql.names import KnownTables
@@ -40,7 +41,7 @@ def arguments_of(words: TokenCursor, procedure: str, order: list[str]) -> dict[s
         elif position < len(order):
             name = order[position]
         else:
-            raise InvalidArgument(f"{procedure} takes {len(order)} arguments: {', '.join(order)}")
+            raise InvalidArgument(f"{procedure} takes {count_text(len(order), 'argument')}: {', '.join(order)}")
         words.take("TIMESTAMP")
         # Paimon writes some arguments as consumerId, others as older_than.
         name = next((argument for argument in order if argument.replace("_", "") == name.replace("_", "")), name)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from lsm.arrow.row_kind import ROW_KIND
 from manifest.options.tag_periods import TagPeriods
 from paimon_base.errors import InvalidArgument
+from paimon_base.texts import count_text
 from pyspark_paimon.frames.spark_types import spark_type
 from pyspark_paimon.plugins.sql.names import KnownTables, text_literal
 from pyspark_paimon.plugins.sql.text.words import NameParts, TokenCursor
@@ -74,7 +75,9 @@ def function_frame(names: KnownTables, name: NameParts, words: TokenCursor) -> A
     function = TABLE_FUNCTIONS[called]
     literals = [words.literal() for _ in words.items()]
     if len(literals) != 1 + len(function.arguments):
-        raise InvalidArgument(f"{called} takes a table and {', '.join(function.arguments)}; {len(literals)} arguments are given")
+        raise InvalidArgument(
+            f"{called} takes a table and {', '.join(function.arguments)}; the call has {count_text(len(literals), 'argument')}"
+        )
     table = names.table(table_name(str(literals[0])))
     options = function.options(table, [str(value) for value in literals[1:]])
     if options is None:
@@ -115,7 +118,7 @@ def replace_max_pt(names: KnownTables, text: str) -> str:
             continue
         literals = [words.literal() for _ in words.items()]
         if len(literals) != 1:
-            raise InvalidArgument(f"max_pt takes the name of a table; {len(literals)} arguments are given")
+            raise InvalidArgument(f"max_pt takes the name of a table; the call has {count_text(len(literals), 'argument')}")
         parts += [text[end:start], _greatest_partition(names, str(literals[0]))]
         end = words.tokens[words.at - 1].end + 1
     return "".join([*parts, text[end:]])

@@ -11,6 +11,7 @@ from sqlglot.errors import SqlglotError
 from sqlglot.tokens import TokenType  # type: ignore[attr-defined]  # as sqlglot shows it
 
 from paimon_base.errors import InvalidArgument
+from paimon_base.texts import count_text
 from pyspark_paimon.catalog.view import View
 from pyspark_paimon.frames.spark_functions import quote_name
 from pyspark_paimon.plugins.sql.names import KnownTables
@@ -165,7 +166,7 @@ def _view_query(names: KnownTables, view: View, columns_of: ColumnsOf, above: tu
         return text
     if len(output_names) < len(view_columns):
         raise InvalidArgument(
-            f"view {view.name} has {len(view_columns)} columns, and its query {len(output_names)}: {', '.join(output_names)}; create it again from the tables of now"
+            f"view {view.name} has {count_text(len(view_columns), 'column')}, and its query {len(output_names)}: {', '.join(output_names)}; create it again from the current tables"
         )
     refuse_moved(view.name, text, output_names, view_columns)
     # A star has the columns that its tables got after the view.

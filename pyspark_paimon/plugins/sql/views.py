@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from manifest.io.errors import TableExists
 from paimon_base.errors import InvalidArgument
+from paimon_base.texts import count_text
 from pyspark_paimon.catalog.catalog_base import DEFAULT_DATABASE, AnyCatalog
 from pyspark_paimon.catalog.view import SPARK, View
 from pyspark_paimon.frames.spark_functions import quote_name
@@ -99,7 +100,9 @@ def _renamed(schema: Any, columns: Sequence[tuple[str, str | None]], view_name: 
     if not columns:
         return schema
     if len(columns) != len(schema.fields):
-        raise InvalidArgument(f"CREATE VIEW {view_name}: {len(columns)} columns are named, and the query has {len(schema.fields)}")
+        raise InvalidArgument(
+            f"CREATE VIEW {view_name}: the list names {count_text(len(columns), 'column')}, and the query has {len(schema.fields)}"
+        )
     from pyspark.sql.types import StructField, StructType  # noqa: PLC0415  # Spark is imported when it is used
 
     fields = zip(columns, schema.fields, strict=True)

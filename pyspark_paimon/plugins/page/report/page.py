@@ -71,6 +71,7 @@ def _templates() -> Environment:
     environment = template_environment("pyspark_paimon.plugins.page.report")
     environment.filters |= {
         "size": size_text,
+        "counted": count_text,
         "count": lambda number: f"{number:,}",
         "percent": lambda share: f"{100 * share:.3f}".rstrip("0").rstrip("."),
         "ratio": lambda value: "-" if value is None else f"{value:.2f}",

@@ -24,7 +24,7 @@ from manifest.schema.table_schema import TableSchema
 from manifest.snapshot.snapshot import CommitKind, Snapshot
 from manifest.store import FileStore
 from paimon_base.errors import CorruptFile
-from paimon_base.texts import size_text
+from paimon_base.texts import count_text, size_text
 from pyspark_paimon.plugins.page.tree.buckets import TreeFile, bucket_trees, writer_prefix
 from pyspark_paimon.request.backend import ScanRequest
 from pyspark_paimon.results.tree_report import TreeAdvice, TreeBucket, TreeIndex, TreeReport, TreeSnapshot
@@ -170,7 +170,7 @@ def _sorted_runs(store: FileStore, buckets: Sequence[TreeBucket]) -> Iterator[Tr
     elif waiting and store.schema.kind.has_single_version:
         yield TreeAdvice(
             weight="look",
-            text=f"{waiting:,} files on level 0 wait for a compaction; other engines do not read them yet.",
+            text=f"Level 0 has {count_text(waiting, 'file')} that no compaction has merged yet; other engines do not read their rows yet.",
             call="table.compact()",
         )
     yield from _skew(store, buckets)
@@ -183,7 +183,7 @@ def _small_files(store: FileStore, buckets: Sequence[TreeBucket]) -> Iterator[Tr
         files, size = sum(bucket.files for bucket in small), sum(bucket.size for bucket in small)
         yield TreeAdvice(
             weight="act",
-            text=f"{files:,} files of {size_text(size // files)} on average; the target is {size_text(target)}.",
+            text=f"{count_text(files, 'file')} of {size_text(size // files)} on average; the target is {size_text(target)}.",
             call="table.compact()",
         )
 
@@ -201,7 +201,9 @@ def _space(buckets: Sequence[TreeBucket]) -> Iterator[TreeAdvice]:
 def _index_state(schema: TableSchema, indexes: Sequence[TreeIndex], unindexed: int) -> Iterator[TreeAdvice]:
     if schema.file_index.specs and unindexed:
         yield TreeAdvice(
-            weight="act", text=f"{unindexed:,} files lack indexes that the options require.", call="table.rewrite_file_index()"
+            weight="act",
+            text=f"Indexes that the options require are missing for {count_text(unindexed, 'file')}.",
+            call="table.rewrite_file_index()",
         )
     for index in indexes:
         if index.note:

@@ -14,6 +14,7 @@ from typing import TypeAlias
 from sqlglot.tokens import TokenType  # type: ignore[attr-defined]  # as sqlglot shows it
 
 from paimon_base.errors import InvalidArgument
+from paimon_base.texts import count_text
 from pyspark_paimon.frames.spark_functions import text_sql
 from pyspark_paimon.plugins.sql.text.words import Word, tokens_of
 
@@ -54,7 +55,7 @@ def with_parameters(text: str, args: Parameters, escapes: Callable[[], bool] = l
         parts += [text[end:start], " " * joined[0], literal, " " * joined[1]]
         end = until
     if unused := [str(name) for name in values if name not in used and isinstance(name, int)]:
-        raise InvalidArgument(f"the statement has {len(used)} '?', but args has {len(values)} values: remove {len(unused)}")
+        raise InvalidArgument(f"the statement has {len(used)} '?', but args has {count_text(len(values), 'value')}: remove {len(unused)}")
     return "".join([*parts, text[end:]])
 
 
