@@ -310,7 +310,7 @@ def cast_type(named: exp.DataType) -> ColumnType:
         precision, scale = digits[0], digits[1] if len(digits) > 1 else 0
         if not 0 <= scale <= precision <= MOST_DIGITS or not precision:
             raise InvalidFilter(
-                f"DECIMAL({precision}, {scale}) is no type; it has 1 to {MOST_DIGITS} digits, and no more places than digits"
+                f"DECIMAL({precision}, {scale}) is not a valid type: its precision is 1 to {MOST_DIGITS}, and its scale at most the precision"
             )
         column_type = ColumnType(Kind.DECIMAL, precision=precision, scale=scale)
     if column_type is None or (named.expressions and column_type.kind is not Kind.DECIMAL):

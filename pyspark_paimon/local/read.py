@@ -6,7 +6,7 @@ Threads read splits. Rows come in order, sorted, or only counted.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
@@ -120,8 +120,8 @@ def _rows_of(
     )
 
 
-def summarise(store: FileStore, request: ScanRequest, plan: ScanPlan, threads: int) -> dict[bytes, RowSummary]:
-    """Aggregate the rows of a plan by partition.
+def summarise(store: FileStore, request: ScanRequest, splits: Iterable[Split], threads: int) -> dict[bytes, RowSummary]:
+    """Aggregate the rows of splits by partition.
 
     Opens data files only where metadata and indexes are not enough.
     """
@@ -130,7 +130,7 @@ def summarise(store: FileStore, request: ScanRequest, plan: ScanPlan, threads: i
     summary_by_partition: dict[bytes, RowSummary] = {}
     unread: list[tuple[bytes, aggregates.Unread]] = []
     # Without threads: index queries hold the interpreter lock most of the time.
-    for split in plan.splits:
+    for split in splits:
         metadata_summary, parts = question.known(split, report)
         _add(summary_by_partition, split.partition, metadata_summary)
         unread += [(split.partition, part) for part in parts]
@@ -138,15 +138,6 @@ def summarise(store: FileStore, request: ScanRequest, plan: ScanPlan, threads: i
     for (partition, _), summary in zip(unread, summaries, strict=True):
         _add(summary_by_partition, partition, summary)
     return summary_by_partition
-
-
-def summarise_split(store: FileStore, request: ScanRequest, split: str) -> dict[bytes, RowSummary]:
-    """Aggregate the rows of one split, given as JSON."""
-    parsed, report = incremental.split_from_json(split), ReadReport()
-    split_summary, unread = aggregation(store, request).known(parsed, report)
-    for part in unread:
-        split_summary.merge(part(report))
-    return {parsed.partition: split_summary}
 
 
 def read_counted(store: FileStore, request: ScanRequest, plan: ScanPlan, threads: int) -> tuple[FunnelStage, ...]:

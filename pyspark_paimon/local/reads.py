@@ -23,6 +23,7 @@ from pyspark_paimon.results.counters import ScanTally
 
 if TYPE_CHECKING:
     from lsm.aggregate.summary import RowSummary
+    from lsm.incremental import planner as incremental
     from lsm.read.metrics import ReadReport
     from lsm.scan.plan import ScanPlan
     from lsm.scan.splits import DataSplit
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from pyspark_paimon.results.results import FunnelStage
     from pyspark_paimon.results.tree_report import TreeReport
 else:  # see test_imports
+    incremental = LazyModule("lsm.incremental.planner")
     plans = LazyModule("pyspark_paimon.local.plan")
     reading = LazyModule("pyspark_paimon.local.read")
 
@@ -149,7 +151,7 @@ class LocalReads:
         from pyspark_paimon.jobs.progress import reading as reported  # noqa: PLC0415  # see test_imports
 
         with reported(store, plan, self._progress, "scan") as reporting_store, explain_read_errors(store):
-            return reading.summarise(reporting_store, request, plan, self._readers)
+            return reading.summarise(reporting_store, request, plan.splits, self._readers)
 
     def scan_bytes(self, request: ScanRequest) -> int:
         """Estimate the bytes of data files that a read of the rows decodes.
@@ -187,7 +189,7 @@ class LocalReads:
         """Aggregate the rows of one split of the plan."""
         store = self._readable(request)
         with explain_read_errors(store):
-            return reading.summarise_split(store, request, split)
+            return reading.summarise(store, request, [incremental.split_from_json(split)], 1)
 
     def cheap_count(self, request: ScanRequest) -> int | None:
         """Return the number of rows without reading data pages.

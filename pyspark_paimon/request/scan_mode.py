@@ -83,7 +83,7 @@ class ScanPlace:
         named = sorted(place_options.keys() - {_MODE, _BETWEEN_MODE})
         needed = _NEEDS[mode]
         if len(named) != bool(needed) or not needed.issuperset(named):
-            needs = f"needs one of {', '.join(sorted(needed))}" if needed else "goes without other places"
+            needs = f"needs one of {', '.join(sorted(needed))}" if needed else "takes no position options"
             raise InvalidArgument(f"{_MODE} '{mode}' {needs}; given: {', '.join(named) or 'none'}")
         if mode == "incremental":
             diff_mode = place_options.get(_BETWEEN_MODE, "auto").lower()

@@ -92,7 +92,7 @@ def _check(schema: TableSchema, request: WriteRequest, rows: Rows) -> None:
     if isinstance(rows, ArrowRows) and rows.column_sets:
         lacking = next(name for name in rows.schema.names if not all(name in names for names in rows.column_sets))
         raise InvalidArgument(
-            f"missing='keep' needs the same columns in all rows; some rows have no '{lacking}': write rows with other columns apart"
+            f"missing='keep' needs the same columns in all rows; some rows have no '{lacking}': write rows with other columns in a separate call"
         )
 
 

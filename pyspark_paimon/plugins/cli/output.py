@@ -119,7 +119,7 @@ def _refuse_bytes(batch: pa.RecordBatch) -> None:
                 column.cast(pa.binary()).cast(pa.string())
             except pa.ArrowInvalid as error:
                 raise InvalidArgument(
-                    f"column '{name}' has bytes that are no UTF-8 text, which CSV cannot hold: use --format jsonl (hexadecimal digits) or parquet"
+                    f"column '{name}' has bytes that are not UTF-8 text, which CSV cannot hold: use --format jsonl (hexadecimal digits) or parquet"
                 ) from error
 
 

@@ -93,7 +93,7 @@ class TableOption:
         Raises ``InvalidArgument`` for a path that is not in a catalog's layout.
         """
         if self.branch != _MAIN:
-            raise InvalidArgument("a branch is no table of a catalog: use branch TABLE NAME --delete")
+            raise InvalidArgument("a catalog does not list branches as tables: use branch TABLE NAME --delete")
         if self.catalog:
             return self, self.name
         warehouse, _, last = self.name.rstrip("/").rpartition("/")

@@ -214,7 +214,7 @@ def show_table_extended(names: KnownTables, words: TokenCursor) -> Any:
     pattern = compile_pattern(text)
     matching_tables = [name for name in names.catalog.list_tables(database) if pattern.fullmatch(name)]
     if spec is not None and matching_tables != [text]:
-        raise InvalidArgument(f"SHOW TABLE EXTENDED ... PARTITION needs the name of one table, and '{text}' is none of {database}")
+        raise InvalidArgument(f"SHOW TABLE EXTENDED ... PARTITION needs the name of one table, and {database} has no table '{text}'")
     rows = [(database, name, False, _information(names, database, name, spec)) for name in matching_tables]
     types = {"namespace": pa.string(), "tableName": pa.string(), "isTemporary": pa.bool_(), "information": pa.string()}
     columns = zip(*rows, strict=True) if rows else ((),) * len(types)

@@ -222,7 +222,7 @@ class TestOnAMetastore:
         catalog._metastore.create_table(other)
         assert catalog.list_tables(database) == []
         assert not catalog.table_exists(f"{database}.plain")
-        with pytest.raises(TableNotFound, match="no Paimon table in the metastore"):
+        with pytest.raises(TableNotFound, match="in the metastore is not a Paimon table"):
             catalog.table(f"{database}.plain")
         with pytest.raises(TableExists, match="another kind of table"):
             catalog.create_table(f"{database}.plain", "id BIGINT", if_not_exists=True)

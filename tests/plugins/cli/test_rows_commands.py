@@ -365,7 +365,7 @@ def test_bytes_that_are_no_text_are_refused_in_csv(tmp_path) -> None:
     assert rows_of(tmp_path / "u") == rows_of(table.path)
     table.write([{"id": 4, "b": b"\xff"}])
     before = (tmp_path / "rows.csv").read_bytes()
-    assert "column 'b' has bytes that are no UTF-8 text" in told("scan", table.path, "-o", tmp_path / "rows.csv", code=1)
+    assert "column 'b' has bytes that are not UTF-8 text" in told("scan", table.path, "-o", tmp_path / "rows.csv", code=1)
     assert (tmp_path / "rows.csv").read_bytes() == before
 
 

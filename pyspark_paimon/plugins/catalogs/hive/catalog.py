@@ -374,7 +374,7 @@ class HiveCatalog(RegisteredCatalog):
             self._require(self._split(name)[0])
             raise TableNotFound(f"no table '{name}' in the metastore")
         if not is_paimon(entry):
-            raise TableNotFound(f"'{name}' is no Paimon table in the metastore, but another kind of table or a view")
+            raise TableNotFound(f"'{name}' in the metastore is not a Paimon table, but another kind of table or a view")
 
 
 def _database(name: str, parameters: Mapping[str, str]) -> Struct:

@@ -86,7 +86,7 @@ class HiveViews:
             self.require(database)
             raise TableNotFound(f"no view '{database}.{name}' in the metastore") from error
         if not is_view(entry):
-            raise TableNotFound(f"'{database}.{name}' is no view in the metastore, but a table")
+            raise TableNotFound(f"'{database}.{name}' in the metastore is a table, not a view")
         return entry
 
 

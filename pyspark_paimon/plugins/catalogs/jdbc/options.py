@@ -133,7 +133,7 @@ def _address(uri: str, properties: dict[str, str]) -> dict[str, Any]:
 def _file(path: str, properties: Mapping[str, str]) -> dict[str, Any]:
     if not path or path.startswith((":", "file:")) or "?" in path:
         raise InvalidArgument(
-            f"option '{_URI}' must be 'jdbc:sqlite:/path' of a file, without parameters; a database in memory holds nothing"
+            f"option '{_URI}' must be 'jdbc:sqlite:/path' of a file, without parameters; a database in memory is lost with its connection"
         )
     for name in properties:
         if name not in {"user", "password"}:  # a file has no users, as in Java
