@@ -57,7 +57,7 @@ class TableMetadata:
 
     @property
     def prefix(self) -> str:
-        """What the location has before the path: "" or ``file:``."""
+        """Scheme before the path of the location: "" or ``file:``."""
         location: str = self.json["location"]
         return location.removesuffix(local_form(location))
 

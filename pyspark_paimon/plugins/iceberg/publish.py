@@ -51,7 +51,7 @@ def publish(store: FileStore, *, anew: bool = False) -> int | None:
 
     Args:
         store: The table.
-        anew: Whether to continue no earlier version, and to delete the files of all.
+        anew: Continue no earlier version, and delete the files of all.
 
     Raises:
         UnsupportedTable: Iceberg readers cannot read a file or the table.
@@ -79,7 +79,7 @@ def publish(store: FileStore, *, anew: bool = False) -> int | None:
             if anew:
                 raise
             # Metadata of Iceberg is advice, and other programs may have damaged it: continue none of it.
-            _LOG.warning("%s: earlier Iceberg metadata is damaged, and is written anew", store.root, exc_info=True)
+            _LOG.warning("%s: earlier Iceberg metadata is damaged, and is written from scratch", store.root, exc_info=True)
             anew = True
     raise StorageError(errno.EAGAIN, f"{store.root}: lost {_ATTEMPTS} races for Iceberg metadata; the next commit writes it")
 
@@ -141,7 +141,7 @@ class _Publication:
 
         Args:
             listing: Whether to look at all versions. False: at the one of the hint, where it is the base.
-            anew: Whether to continue no version.
+            anew: Continue no earlier version.
         """
         target, base = self._target, None
         if not (listing or anew) and self._hint is not None and self._hint < target.id:
@@ -274,7 +274,9 @@ class _Publication:
         manifests, summary = self._all_manifests() if base is None else self._changed_manifests(base)
         rows = sum(manifest.live_rows for manifest in manifests)
         if base is not None and store.schema.kind.changes_files and rows != target.total_record_count:
-            _LOG.warning("%s: the Iceberg metadata had %d of %d rows and is written anew", store.root, rows, target.total_record_count)
+            _LOG.warning(
+                "%s: the Iceberg metadata had %d of %d rows and is written from scratch", store.root, rows, target.total_record_count
+            )
             self._manifests.delete_written()
             manifests, summary = self._all_manifests()
             base = None

@@ -185,7 +185,7 @@ def test_a_copy_would_prefer_the_columns_of_its_older_files(create: Create, tabl
     table = create("id BIGINT, city STRING", primary_keys=[], options=options)
     for at in range(3):
         table.write({"id": [at], "city": ["x"]})
-    with pytest.raises(UnsupportedTable, match="sequence numbers, and those begin anew in a copy"):
+    with pytest.raises(UnsupportedTable, match="sequence numbers, and those start again in a copy"):
         table.copy_to(f"{table_root}/copy")
 
 

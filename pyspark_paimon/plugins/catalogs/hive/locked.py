@@ -51,7 +51,7 @@ class LockOptions:
 class LockedFileIO(ThinFileIO):
     """Storage that creates snapshots and schemas under the metastore's lock of ``table``.
 
-    The lock keeps engines apart whose commits test a name and then rename. Commits of this package are safe without it.
+    Only engines that test a name and then rename need the lock. Commits of this package are safe without it.
     """
 
     def __init__(self, inner: FileIO, metastore: Metastore, table: tuple[str, str], options: LockOptions) -> None:

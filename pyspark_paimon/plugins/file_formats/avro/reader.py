@@ -23,6 +23,7 @@ from lsm.parquet.page_index import ReadRange
 from manifest.avro.codecs import BROKEN_BLOCK, MAX_PAYLOAD, decompressor
 from manifest.avro.schemas import AvroSchema
 from manifest.avro.wire import SYNC_BYTES, AvroCursor, block_prefix, encode_header
+from manifest.io.errors import UnsupportedTable
 from manifest.io.file_cache import FileCache
 from manifest.io.file_io import FileIO
 from manifest.types.data_type import DataType
@@ -167,6 +168,9 @@ class AvroDataFile(WholeGroupFile):
                 if expected is not None and expected.key not in self._blocks.kept:
                     _check(expected, self._blocks, self._shape, int(self.source.size()))
                     self._blocks.kept.add(expected.key)
+        except UnsupportedTable as error:
+            self.close()
+            raise UnsupportedTable(f"{path}: {error}") from error
         except BaseException:
             self.close()
             raise

@@ -7,6 +7,7 @@ A map is decoded as an array of its entries.
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -90,7 +91,7 @@ def _shape(schema: AvroSchema, depth: int) -> Shape:
         return _union(schema, depth)
     if isinstance(schema, str):
         if schema in _OTHERS:
-            raise UnsupportedTable(f"Avro type '{schema}' is not supported")
+            raise UnsupportedTable(f"Avro type '{schema}' is not supported; write the column as a type that Paimon has")
         if schema not in _PLAIN:
             raise ValueError(f"'{schema}' is not an Avro type")
         return Shape(schema, _PLAIN[schema])
@@ -99,7 +100,7 @@ def _shape(schema: AvroSchema, depth: int) -> Shape:
         return _shape(kind, depth + 1)
     match kind:
         case "record":
-            children = tuple(_shape(field["type"], depth + 1) for field in schema["fields"])
+            children = tuple(_field_shape(field, depth + 1) for field in schema["fields"])
             names = tuple(str(field["name"]) for field in schema["fields"])
             arrow = pa.struct([pa.field(name, child.arrow) for name, child in zip(names, children, strict=True)])
             return Shape("record", arrow, names=names, children=children)
@@ -116,6 +117,13 @@ def _shape(schema: AvroSchema, depth: int) -> Shape:
     if logical == "decimal" and kind == "bytes":
         return Shape("bytes", pa.decimal128(int(schema["precision"]), int(schema.get("scale", 0))))
     return Shape(kind, _LOGICAL[logical]) if logical in _LOGICAL and kind in {"int", "long"} else _shape(kind, depth)
+
+
+def _field_shape(field: Mapping[str, Any], depth: int) -> Shape:
+    try:
+        return _shape(field["type"], depth)
+    except UnsupportedTable as error:
+        raise UnsupportedTable(f"column '{field['name']}': {error}") from error
 
 
 def _map(key: Shape, value: Shape) -> Shape:

@@ -100,5 +100,5 @@ def test_a_row_in_a_union_with_null_is_a_row_as_older_versions_wrote_it(tmp_path
 @pytest.mark.parametrize("type_", [{"type": "enum", "name": "e", "symbols": ["a"]}, {"type": "fixed", "name": "f", "size": 2}])
 def test_types_that_no_table_has_are_refused(tmp_path: Path, type_: dict[str, Any]) -> None:
     path = written(tmp_path / "f.avro", [{"name": "e", "type": type_}], [])
-    with pytest.raises(UnsupportedTable, match=r"Avro type .* is not supported"):
+    with pytest.raises(UnsupportedTable, match=r"f\.avro: column 'e': Avro type .* is not supported; write the column as"):
         read(path)
