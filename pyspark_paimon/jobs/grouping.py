@@ -102,13 +102,13 @@ class Grouping:
 
     @property
     def values(self) -> Mapping[str, Expression]:
-        """Values of which aggregates are computed, by name."""
+        """Aggregated values by name."""
         return {name: self.measures.values[name] for name in self.parts}
 
     @property
     def parts(self) -> Mapping[str, Sequence[AggregateName]]:
         """Aggregates that the functions are computed from, by the name of the value."""
-        # The sum of no values is null: the count tells.
+        # The sum of no values is null, not 0: only the count shows that there are none.
         return {
             name: (*parts, "count") if "sum" in parts and "count" not in parts else parts
             for name, parts in computed_aggregates(self.measures.functions.items()).items()

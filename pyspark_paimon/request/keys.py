@@ -123,7 +123,7 @@ def distinguishes_keys(schema: TableSchema) -> bool:
 class LookupShape:
     """Rows of a lookup's result.
 
-    ``keeps_missing``: a missing key has a row, with nulls beside the key. ``indicator``: name of the column that tells such rows.
+    ``keeps_missing``: a missing key has a row with the key and nulls. ``indicator``: name of the column that marks such rows.
     """
 
     keeps_missing: bool

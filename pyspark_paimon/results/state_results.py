@@ -143,7 +143,7 @@ class Holder(Result):
     """What keeps files with rows that a purge removed from the newest state.
 
     ``kind``: ``snapshot``, ``tag``, ``branch``, ``changelog``, ``consumer`` (its snapshots cannot expire), ``unreferenced`` (files of
-    running or killed writes, which nobody can search), or ``copies`` (files that a repair of the table replaced, in ``_repair``).
+    running or killed writes, which cannot be searched), or ``copies`` (files that a repair of the table replaced, in ``_repair``).
     ``name``: name of the tag, branch or consumer, or id of the snapshot. ``files``: number of files.
     """
 

@@ -88,7 +88,10 @@ class _ForkServer:
         self._ports = deque[socket.socket](maxlen=_port_count())
 
     def answer(self, connection: socket.socket) -> None:
-        """Fork a daemon and tell its process id; tell 0 if Python has to start it. Or keep the port of a daemon."""
+        """Fork a daemon, or keep the port of one.
+
+        Sends the process id of the daemon. 0: Python has to start it.
+        """
         length, files, _, _ = socket.recv_fds(connection, _LENGTH, _STREAMS)
         if length == _PORT:
             self._ports.extend(socket.socket(fileno=file) for file in files)
@@ -170,7 +173,7 @@ def _has_children() -> bool:
 
 
 def _keep_port(listener: socket.socket, path: str) -> None:
-    """Close the socket, and give its port to the fork server at ``path``, where nobody listens."""
+    """Close the socket, and give its port to the fork server at ``path``, which does not listen."""
     address, family = listener.getsockname(), listener.family
     listener.close()
     with socket.socket(family) as port, socket.socket(socket.AF_UNIX) as connection, suppress(OSError):  # the fork server may be gone

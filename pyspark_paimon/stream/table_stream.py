@@ -249,7 +249,7 @@ class TableStream:
 
 
 def _notes(position: Position) -> dict[str, Any]:
-    """Return what is recorded beside the next snapshot of a consumer."""
+    """Return the position and the last read snapshot, for the file of a consumer."""
     read = position.newest_before
     return {_POSITION: offset_of(position), **({} if read is None else {LAST_READ: list(read)})}
 

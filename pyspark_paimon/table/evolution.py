@@ -287,7 +287,7 @@ class _ChangeRecorder(TableEvolution):
         self, schema: Schema | Data | TableSchema, *, options: Mapping[str, object] | None = None, comment: str | None = None
     ) -> Self:
         del schema, options, comment
-        raise InvalidArgument("replace_columns makes a version of the schema of its own; call it alone, not in alter")
+        raise InvalidArgument("replace_columns replaces the schema in one step; call it alone, not in alter")
 
     def _alter(self, *changes: change.SchemaChange) -> Self:
         self.changes += changes

@@ -142,6 +142,6 @@ def test_what_a_client_gives_reaches_the_tasks_of_its_session_and_no_eye(s3, war
 def test_a_server_may_take_none(s3, warehouse, tmp_path):
     done, shown = ran(s3, warehouse, tmp_path, PYSPARK_PAIMON_CLIENT_STORAGE="refused")
     assert done.returncode != 0
-    assert "refuses those of clients" in done.stderr
+    assert "refuses credentials of clients" in done.stderr
     assert SECRET not in shown
     assert TOKEN not in shown

@@ -1,6 +1,6 @@
 """One HDFS cluster: requests with retries, and typed errors.
 
-The client library repeats a request whose answer was lost, without telling. So a rename may report a missing source, and a deletion a missing
+The client library silently repeats a request whose answer was lost. So a rename may report a missing source, and a deletion a missing
 file, although the first request was done. ``rename_new`` finds out what happened.
 """
 
@@ -251,7 +251,7 @@ class HdfsCluster:
             return self.call("create", key, request, repeatable=overwrite)
 
     def put(self, key: str, data: bytes) -> None:
-        """Write a whole file, whose name nobody else uses."""
+        """Write a whole file, under a name that no other writer uses."""
 
         def request(_: Any) -> None:
             writer = self.create(key, overwrite=True)

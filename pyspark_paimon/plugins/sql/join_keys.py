@@ -66,7 +66,10 @@ def prune_joins(text: str, scans: Mapping[int, TableScan]) -> dict[int, TableSca
 
 
 def _can_prune(scans: Mapping[int, TableScan], small: Place, large: Place) -> bool:
-    """Return whether keys of ``small`` may prune ``large``: it is partitioned or sorted by them, and the types are the same."""
+    """Return whether keys of ``small`` may prune ``large``.
+
+    ``large`` is partitioned or sorted by them, and the types are the same.
+    """
     if small.table not in scans or large.table not in scans or not scans[small.table].filtered:
         return False
     types = []
@@ -80,7 +83,10 @@ def _can_prune(scans: Mapping[int, TableScan], small: Place, large: Place) -> bo
 
 
 def _name(scan: Scan, column: str) -> str:
-    """Return the name of a column as the table has it. "": it has none, or several that differ in case."""
+    """Return the name of a column as the table spells it.
+
+    "": the table has no such column, or several that differ in case.
+    """
     same = [name for name in scan.table_schema.names if name.upper() == column.upper()]
     return same[0] if len(same) == 1 else ""
 

@@ -120,7 +120,7 @@ def _is_like(computed: ComputedPredicate) -> bool:
 
 @dataclass(frozen=True)
 class QueryTree:
-    """Tree of a query, which nobody may change.
+    """Tree of a query. Callers share it, so they must not change it.
 
     is_whole: False: operators of a pipeline are left out, so it says only which rows and columns its tables need.
     """

@@ -112,7 +112,10 @@ def _renamed(schema: Any, columns: Sequence[tuple[str, str | None]], view_name: 
 
 
 def drop_view(names: KnownTables, words: TokenCursor) -> Any:
-    """Run ``DROP VIEW [IF EXISTS] v`` in the catalog; None for a view of Spark, where a temporary one comes first."""
+    """Run ``DROP VIEW [IF EXISTS] v`` in the catalog.
+
+    None: Spark has the view. A temporary view comes before one of the catalog.
+    """
     words.take("IF", "EXISTS")
     name = words.name()
     catalog_name, view = names.catalog_name(name), names.view(name)

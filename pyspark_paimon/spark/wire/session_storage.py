@@ -139,7 +139,8 @@ def _received(prefix: str) -> list[str]:
         raise InvalidArgument(f"{CLIENT_STORAGE} in the server's environment is '{setting}': set it to 'refused' or unset it")
     if names and setting:
         raise UnsupportedOption(
-            "storage_options" if prefix == _STORES else "metastore", "this server uses its own credentials and refuses those of clients"
+            "storage_options" if prefix == _STORES else "metastore",
+            "this server uses its own credentials and refuses credentials of clients",
         )
     return [f"{folder}/{name}" for name in names]
 

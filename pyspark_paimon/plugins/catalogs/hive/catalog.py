@@ -257,7 +257,7 @@ class HiveCatalog(RegisteredCatalog):
             for table in self._metastore.tables(database, self._metastore.table_names(database)):
                 location = location_of(table) if is_paimon(table) else None
                 if location is not None and self._is_place(location, path):
-                    raise TableExists(f"{path}: the files are those of table '{database}.{value_of(table, NAME)}'; open it by that name")
+                    raise TableExists(f"{path}: the files belong to table '{database}.{value_of(table, NAME)}'; open it by that name")
 
     def _is_place(self, location: str, path: str) -> bool:
         try:

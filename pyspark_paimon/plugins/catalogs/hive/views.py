@@ -1,4 +1,7 @@
-"""Views as a Hive metastore keeps them: virtual views with one text for all engines, as Paimon's Java engine writes them."""
+"""Views of a Hive metastore.
+
+They are virtual views with one text for all engines, as Paimon's Java engine writes them.
+"""
 
 from __future__ import annotations
 

@@ -103,7 +103,7 @@ class RestOptions:
         """
         if self.dlf is not None and self.dlf.keys is None:
             raise InvalidArgument(
-                "keys of 'dlf.token-path' and 'dlf.token-loader' are those of one machine, and Spark's tasks run on others; "
+                "'dlf.token-path' and 'dlf.token-loader' read keys of one machine, and Spark's tasks run on others; "
                 "give 'dlf.access-key-id' and 'dlf.access-key-secret'"
             )
         return replace(self, of_session=True)

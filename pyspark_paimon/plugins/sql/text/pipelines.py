@@ -79,7 +79,10 @@ def _end(texts: list[str], index: int) -> int:
 
 
 def _cuts(texts: list[str], start: int, pipe: int, end: int) -> list[tuple[int, int]]:
-    """Return the ranges of words to leave out of a query from ``start`` to ``end`` whose first operator is at ``pipe``."""
+    """Return the ranges of words to leave out of a query.
+
+    The query has the words from ``start`` to ``end``. Its first operator is at ``pipe``.
+    """
     if texts[pipe + 1 : pipe + 2] != ["WHERE"] or not _is_from_clause(texts, start, pipe):
         return [(pipe, end)]
     depth = 0

@@ -31,7 +31,7 @@ _CALLED = frozenset({TokenType.VAR, TokenType.IDENTIFIER})
 
 @dataclass(frozen=True)
 class Relation:
-    """Name of a table, view or function in the place of a relation.
+    """Name of a table, view or function that a query reads.
 
     word: Index of the first word of the name.
     start: Position of the name in the text.

@@ -87,7 +87,7 @@ def test_a_server_may_take_none(session, server, monkeypatch):
     monkeypatch.setenv(CLIENT_STORAGE, "refused")
     assert options_for("s3://b/w/t") == StorageOptions(), "its own count where nobody gives any"
     send_storage_options(session, KEYS)
-    with pytest.raises(UnsupportedOption, match="refuses those of clients"):
+    with pytest.raises(UnsupportedOption, match="refuses credentials of clients"):
         options_for("s3://b/w/t")
     monkeypatch.setenv(CLIENT_STORAGE, "no")
     with pytest.raises(InvalidArgument, match=CLIENT_STORAGE):
@@ -181,7 +181,7 @@ def test_a_session_without_the_catalog_is_told_how_to_give_it(catalog, session, 
 def test_a_server_may_take_no_catalogs(catalog, session, server, monkeypatch):
     location = location_of(catalog, session)
     monkeypatch.setenv(CLIENT_STORAGE, "refused")
-    with pytest.raises(UnsupportedOption, match="refuses those of clients"):
+    with pytest.raises(UnsupportedOption, match="refuses credentials of clients"):
         Table.open(location)
 
 
