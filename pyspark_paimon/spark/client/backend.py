@@ -39,6 +39,7 @@ from pyspark_paimon.request.backend import (
     WriteRequest,
 )
 from pyspark_paimon.request.merge import check_merge
+from pyspark_paimon.request.operation import SharedQuestion
 from pyspark_paimon.request.state import Pin, SchemaOf
 from pyspark_paimon.request.tasks import TaskRun
 from pyspark_paimon.results.results import MergeResult, Outcome, WriteResult
@@ -52,7 +53,7 @@ from pyspark_paimon.spark.wire.names import UNIQUE_NAME
 
 if TYPE_CHECKING:
     from manifest.snapshot.snapshot import Snapshot
-    from pyspark_paimon.request.operation import Operation, Question, Request, SharedQuestion
+    from pyspark_paimon.request.operation import Operation, Question, Request
 
 FORMAT_NAME = UNIQUE_NAME
 """Format name that receives every request; see ``names``."""
