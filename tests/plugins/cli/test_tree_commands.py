@@ -28,7 +28,7 @@ def test_report_writes_a_page_and_says_where(path, capsys, tmp_path: Path) -> No
         main(["report", path, "-o", str(tmp_path / "r.html"), "-f", "id = 9"])
     assert ended.value.code == 0
     assert capsys.readouterr().out.strip() == str((tmp_path / "r.html").resolve())
-    assert "0 of 1 files" in (tmp_path / "r.html").read_text()
+    assert "0 of 1 file<" in (tmp_path / "r.html").read_text()
 
 
 def test_report_as_json(path, capsys) -> None:

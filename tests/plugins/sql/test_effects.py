@@ -349,7 +349,7 @@ def test_the_greatest_partition_has_its_type(catalog) -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("SELECT * FROM paimon_incremental_query('db.t', 1)", "takes a table and start, end; 2 arguments"),
+        ("SELECT * FROM paimon_incremental_query('db.t', 1)", "takes a table and start, end; the call has 2 arguments"),
         ("SELECT * FROM paimon_incremental_to_auto_tag('db.t', 'release')", "'release' is not the name of an automatic tag"),
         ("SELECT * FROM vector_search('db.t', 'v', array(1.0), 5)", "function 'vector_search' is not supported: "),
         ("SELECT * FROM a JOIN full_text_search('db.t', 'v', 'x', 5)", "function 'full_text_search' is not supported: "),

@@ -119,11 +119,11 @@ def test_advice_names_the_reason_and_the_call(tmp_path: Path) -> None:
     table = written(tmp_path / "t", [(0, 50)] * 6)
     assert ("act", "table.compact()") in {(advice.weight, advice.call) for advice in table.tree().advice}
     table.alter_options({"file-index.bloom-filter.columns": "name"})
-    assert any("6 files lack" in advice.text and advice.call == "table.rewrite_file_index()" for advice in table.tree().advice)
+    assert any("missing for 6 files" in advice.text and advice.call == "table.rewrite_file_index()" for advice in table.tree().advice)
     table.rewrite_file_index()
     report = table.tree()
     assert [(index.column, index.index_type, index.files) for index in report.indexes] == [("name", "bloom-filter", 6)]
-    assert not any("lack" in advice.text for advice in report.advice)
+    assert not any("missing for" in advice.text for advice in report.advice)
 
 
 def test_a_filter_that_drops_nothing_is_told_of_an_index(tmp_path: Path) -> None:
