@@ -16,8 +16,8 @@ import pyarrow.compute as pc
 _LONGEST_FIXED = 32
 
 
-def cast_nested(column: Any, wanted: Any, *, safe: bool = True) -> Any:
-    """Cast to ``wanted`` and fill hidden nulls of non-nullable fields.
+def cast_nested(column: Any, target: Any, *, safe: bool = True) -> Any:
+    """Cast to ``target`` and fill hidden nulls of non-nullable fields.
 
     Raises Arrow's errors, also for visible nulls in such fields.
 
@@ -26,13 +26,13 @@ def cast_nested(column: Any, wanted: Any, *, safe: bool = True) -> Any:
     >>> rows.to_pylist(), rows.field(0).to_pylist()
     ([None], [0])
     """
-    if pa.types.is_nested(column.type) and not column.type.equals(wanted):
+    if pa.types.is_nested(column.type) and not column.type.equals(target):
         column = _own_values(column)
-    if not _needs_values(wanted):
-        return column if column.type.equals(wanted) else pc.cast(column, wanted, safe=safe)
+    if not _needs_values(target):
+        return column if column.type.equals(target) else pc.cast(column, target, safe=safe)
     if isinstance(column, pa.ChunkedArray):
-        return pa.chunked_array([cast_nested(chunk, wanted, safe=safe) for chunk in column.chunks], wanted)
-    return pc.cast(_fill(column, wanted, hidden=None), wanted, safe=safe)
+        return pa.chunked_array([cast_nested(chunk, target, safe=safe) for chunk in column.chunks], target)
+    return pc.cast(_fill(column, target, hidden=None), target, safe=safe)
 
 
 def _own_values(column: Any) -> Any:
@@ -49,86 +49,86 @@ def _has_others(array: Any) -> bool:
     """Return whether children have values of no row, as those of a slice have."""
     kind, types = array.type, pa.types
     if types.is_struct(kind):
-        return any(_has_others(array.field(at)) for at in range(kind.num_fields))
+        return any(_has_others(array.field(index)) for index in range(kind.num_fields))
     if types.is_fixed_size_list(kind):
         return len(array.values) != len(array) * kind.list_size or _has_others(array.values)
     if not (types.is_list(kind) or types.is_large_list(kind) or types.is_map(kind)):
         return bool(types.is_nested(kind))  # views of lists
     if not len(array):
         return True
-    first, last = (array.offsets[at].as_py() for at in (0, -1))
+    first, last = (array.offsets[index].as_py() for index in (0, -1))
     children = (array.keys, array.items) if types.is_map(kind) else (array.values,)
     return first != 0 or any(last != len(child) or (len(child) and _has_others(child)) for child in children)
 
 
 @lru_cache(maxsize=256)
-def _needs_values(wanted: Any) -> bool:
+def _needs_values(target: Any) -> bool:
     """Return whether a type has a row with non-nullable fields."""
-    if pa.types.is_map(wanted):
-        return _needs_values(wanted.item_type)  # keys are never null
-    fields = [wanted.field(at) for at in range(wanted.num_fields)]
-    own = pa.types.is_struct(wanted) and not all(field.nullable for field in fields)
-    return own or any(_needs_values(field.type) for field in fields)
+    if pa.types.is_map(target):
+        return _needs_values(target.item_type)  # keys are never null
+    fields = [target.field(index) for index in range(target.num_fields)]
+    has_required = pa.types.is_struct(target) and not all(field.nullable for field in fields)
+    return has_required or any(_needs_values(field.type) for field in fields)
 
 
-def _fill(array: Any, wanted: Any, *, hidden: Any) -> Any:
+def _fill(array: Any, target: Any, *, hidden: Any) -> Any:
     """Return ``array`` without hidden nulls inside.
 
     ``hidden`` is the mask of rows that no reader sees, if ``array`` must not contain nulls. None: it may.
     """
     if isinstance(array, pa.ExtensionArray):
         array = array.storage
-    if hidden is None and not _needs_values(wanted):
+    if hidden is None and not _needs_values(target):
         return array
     if pa.types.is_null(array.type):
-        array = pa.nulls(len(array), wanted)
+        array = pa.nulls(len(array), target)
     if pa.types.is_dictionary(array.type):
         array = array.cast(array.type.value_type)
     if str(array.type).endswith("_view"):
-        array = array.cast(wanted)
+        array = array.cast(target)
     nulls = array.is_null() if array.null_count else None
     if hidden is not None and nulls is not None and not pc.any(pc.and_not(nulls, hidden)).as_py():
-        return _fill_all(array, wanted, pc.or_(nulls, hidden))
+        return _fill_all(array, target, pc.or_(nulls, hidden))
     unseen = nulls if hidden is None or nulls is None else pc.or_(nulls, hidden)
-    return _rebuild(array, wanted, nulls, hidden if nulls is None else unseen)
+    return _rebuild(array, target, nulls, hidden if nulls is None else unseen)
 
 
-def _fill_all(array: Any, wanted: Any, unseen: Any) -> Any:
+def _fill_all(array: Any, target: Any, unseen: Any) -> Any:
     """Fill an array whose own nulls are all hidden."""
     if pa.types.is_nested(array.type):
-        return _rebuild(array, wanted, None, unseen)
+        return _rebuild(array, target, None, unseen)
     return pc.fill_null(array, _zero(array.type))
 
 
-def _rebuild(array: Any, wanted: Any, nulls: Any, unseen: Any) -> Any:
+def _rebuild(array: Any, target: Any, nulls: Any, unseen: Any) -> Any:
     """Return a nested array with mask ``nulls`` and filled children.
 
     ``unseen`` is the mask of rows whose children no reader sees.
     """
-    if pa.types.is_struct(array.type) and pa.types.is_struct(wanted):
-        return _rebuild_struct(array, wanted, nulls, unseen)
-    if pa.types.is_map(array.type) and pa.types.is_map(wanted):
+    if pa.types.is_struct(array.type) and pa.types.is_struct(target):
+        return _rebuild_struct(array, target, nulls, unseen)
+    if pa.types.is_map(array.type) and pa.types.is_map(target):
         kind = array.type
         offsets, positions = _entries(array)
-        keys, items = array.keys.take(positions), _fill(array.items.take(positions), wanted.item_type, hidden=None)
-        made = pa.map_(pa.field(kind.key_field.name, keys.type, nullable=False), kind.item_field.with_type(items.type))
-        return pa.MapArray.from_arrays(offsets, keys, items, type=made, mask=nulls)
+        keys, items = array.keys.take(positions), _fill(array.items.take(positions), target.item_type, hidden=None)
+        map_type = pa.map_(pa.field(kind.key_field.name, keys.type, nullable=False), kind.item_field.with_type(items.type))
+        return pa.MapArray.from_arrays(offsets, keys, items, type=map_type, mask=nulls)
     if pa.types.is_list(array.type) or pa.types.is_large_list(array.type):
-        values = _fill(array.flatten(), wanted.value_type, hidden=None)
+        values = _fill(array.flatten(), target.value_type, hidden=None)
         kind = pa.list_(array.type.value_field.with_type(values.type))
         lengths = pc.fill_null(pc.list_value_length(array), 0).to_numpy(zero_copy_only=False)
         return pa.ListArray.from_arrays(_offsets(lengths), values, type=kind, mask=nulls)
     return array
 
 
-def _rebuild_struct(array: Any, wanted: Any, nulls: Any, unseen: Any) -> Any:
-    positions = {wanted.field(at).name: at for at in range(wanted.num_fields)}
+def _rebuild_struct(array: Any, target: Any, nulls: Any, unseen: Any) -> Any:
+    positions = {target.field(index).name: index for index in range(target.num_fields)}
     parts, fields = [], []
-    for at in range(array.type.num_fields):
-        field = array.type.field(at)
-        goal = wanted.field(positions.get(field.name, min(at, wanted.num_fields - 1)))
+    for index in range(array.type.num_fields):
+        field = array.type.field(index)
+        goal = target.field(positions.get(field.name, min(index, target.num_fields - 1)))
         needed = unseen if not goal.nullable else None
-        part = _fill(array.field(at), goal.type, hidden=needed)
+        part = _fill(array.field(index), goal.type, hidden=needed)
         parts.append(part)
         fields.append(field.with_type(part.type).with_nullable(True))
     return pa.StructArray.from_arrays(parts, fields=fields, mask=nulls)

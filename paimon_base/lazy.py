@@ -29,9 +29,9 @@ class LazyModule:
     def __getattr__(self, name: str) -> Any:
         # Classes are made of many objects without cycles: full collections took a tenth of the time of an import.
         with gc_paused():
-            found = getattr(import_module(self._name), name)
-        self.__dict__[name] = found
-        return found
+            value = getattr(import_module(self._name), name)
+        self.__dict__[name] = value
+        return value
 
 
 class cached_property(functools.cached_property[_T]):  # noqa: N801  # replaces functools.cached_property
@@ -58,7 +58,7 @@ class cached_property(functools.cached_property[_T]):  # noqa: N801  # replaces 
             if instance is None:
                 return self
             values = instance.__dict__
-            found = values.get(self.attrname, _MISSING)
-            if found is _MISSING:
-                found = values[self.attrname] = self.func(instance)
-            return found
+            value = values.get(self.attrname, _MISSING)
+            if value is _MISSING:
+                value = values[self.attrname] = self.func(instance)
+            return value

@@ -106,11 +106,11 @@ _DAEMONS = frozenset({"pyspark.daemon", "pyspark_paimon.spark.daemon"})
 class _Freezer:
     """Callback of the garbage collector that freezes what full collections leave.
 
-    ``few``: objects that are not worth a freeze. ``most``: objects frozen at least before a collection visits all objects again.
+    ``min_objects``: objects that are not worth a freeze. ``max_objects``: objects frozen at least before a collection visits all objects again.
     """
 
-    def __init__(self, few: int = 5_000, most: int = 100_000) -> None:
-        self._few, self._most = few, most
+    def __init__(self, min_objects: int = 5_000, max_objects: int = 100_000) -> None:
+        self._min_objects, self._max_objects = min_objects, max_objects
         self._added = 0
         self._thaws = False
 
@@ -119,15 +119,15 @@ class _Freezer:
             return
         left = len(gc.get_objects(generation=_OLDEST))
         if self._thaws:  # this collection visited all objects
-            self._thaws, self._added, self._most = False, 0, max(self._most, left)
-        elif left < self._few:
+            self._thaws, self._added, self._max_objects = False, 0, max(self._max_objects, left)
+        elif left < self._min_objects:
             return
         else:
             self._added += left
         # The collection has just removed all cyclic garbage, so that none is frozen.
         gc.freeze()
         # Frozen objects may become cyclic garbage later. It stays until as many objects are frozen as there were.
-        if self._added > self._most:
+        if self._added > self._max_objects:
             gc.unfreeze()
             self._thaws = True
 

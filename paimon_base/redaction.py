@@ -51,12 +51,12 @@ def hide(text: str, secrets: Iterable[str]) -> str:
     return re.sub("|".join(patterns), HIDDEN, text) if patterns else text
 
 
-def _without_user(found: re.Match[str]) -> str:
+def _without_user(user_match: re.Match[str]) -> str:
     """Return the beginning of a URL without its user."""
-    scheme, whole = found[1], found[0]
+    scheme, authority = user_match[1], user_match[0]
     # Azure URLs have a container before the @, which is not secret.
-    container = scheme.lower().rstrip("/") in _CONTAINER_SCHEMES and ":" not in whole[len(scheme) :]
-    return whole if container else f"{scheme}{HIDDEN}@"
+    container = scheme.lower().rstrip("/") in _CONTAINER_SCHEMES and ":" not in authority[len(scheme) :]
+    return authority if container else f"{scheme}{HIDDEN}@"
 
 
 def names_secret(option: str) -> bool:

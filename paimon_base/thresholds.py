@@ -38,7 +38,7 @@ class Thresholds:
 
         A table of 100 rows in five writes crosses all of them.
         """
-        return cls(**{one.name: one.metadata["tiny"] for one in fields(cls)})
+        return cls(**{threshold.name: threshold.metadata["tiny"] for threshold in fields(cls)})
 
     # Writing Parquet files.
     group_rows: int = _limit(1 << 19, 8, "Rows at which a row group ends.")

@@ -48,7 +48,7 @@ class OutOfRange(ExpressionError, ArithmeticError):
     """A sum exceeds the result type of its column."""
 
 
-def did_you_mean(name: str, known: Iterable[str]) -> str:
+def did_you_mean(name: str, candidates: Iterable[str]) -> str:
     """Return a hint at the known name most like ``name``.
 
     Case is ignored. Empty without a similar name.
@@ -56,9 +56,9 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     >>> did_you_mean("citi", ["id", "City"]), did_you_mean("x", ["id"])
     (", did you mean 'City'", '')
     """
-    names = tuple(known)
-    near = get_close_matches(name.lower(), [one.lower() for one in names], n=1)
-    return next((f", did you mean '{one}'" for one in names if one.lower() in near), "")
+    names = tuple(candidates)
+    near = get_close_matches(name.lower(), [candidate.lower() for candidate in names], n=1)
+    return next((f", did you mean '{candidate}'" for candidate in names if candidate.lower() in near), "")
 
 
 class UnknownColumn(ExpressionError, KeyError):

@@ -34,8 +34,8 @@ def multiply(values: Arrays, result: ColumnType) -> Any:
 
 
 def _exact(kernel: Any, values: Arrays, result: ColumnType) -> Any:
-    found = kernel(*values)
-    return found if found.type == result.arrow else found.cast(result.arrow)
+    computed = kernel(*values)
+    return computed if computed.type == result.arrow else computed.cast(result.arrow)
 
 
 def divide(values: Arrays, _: ColumnType) -> Any:
@@ -58,11 +58,11 @@ def remainder(values: Arrays, result: ColumnType) -> Any:
     _check_divisors(left, right)
     numbers, divisors = _numbers(left, 0), _numbers(right, 1)
     with np.errstate(all="ignore"):
-        found = np.fmod(numbers, divisors)
+        remainders = np.fmod(numbers, divisors)
     if result.kind not in FLOATS:
-        found = np.where(divisors == -1, 0, found).astype(numbers.dtype)  # the smallest integer % -1 overflows on some CPUs
+        remainders = np.where(divisors == -1, 0, remainders).astype(numbers.dtype)  # the smallest integer % -1 overflows on some CPUs
     missing = ~(np.asarray(left.is_valid()) & np.asarray(right.is_valid()))
-    return pa.array(found, result.arrow, mask=missing)
+    return pa.array(remainders, result.arrow, mask=missing)
 
 
 def negative(values: Arrays, _: ColumnType) -> Any:

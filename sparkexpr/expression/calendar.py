@@ -185,14 +185,14 @@ def truncate_instant(value: Any, unit: str, zone: str) -> Any:
     return pc.if_else(pc.equal(to_wall_clock(near, zone), start), near, to_moment(start, zone).cast(value.type))
 
 
-def wall_type(given: ColumnType) -> ColumnType:
+def wall_type(zoned: ColumnType) -> ColumnType:
     """Return the TIMESTAMP of a TIMESTAMP_LTZ."""
-    return ColumnType(Kind.TIMESTAMP, precision=given.precision)
+    return ColumnType(Kind.TIMESTAMP, precision=zoned.precision)
 
 
-def instant_type(given: ColumnType) -> ColumnType:
+def instant_type(unzoned: ColumnType) -> ColumnType:
     """Return the TIMESTAMP_LTZ of a TIMESTAMP."""
-    return ColumnType(Kind.TIMESTAMP_LTZ, precision=given.precision)
+    return ColumnType(Kind.TIMESTAMP_LTZ, precision=unzoned.precision)
 
 
 def _zone(values: Arrays) -> str:

@@ -32,18 +32,18 @@ def among(value: Any, listed: Any, operands: ColumnType) -> Any:
     """
     if operands.kind in FLOATS:
         value, listed = _sortable(value), _sortable(listed)
-    found = pc.is_in(value, value_set=listed.drop_null())
-    unknown = value.is_null() if not listed.null_count else pc.invert(found)
-    return pc.if_else(unknown, pa.scalar(None, pa.bool_()), found)
+    is_listed = pc.is_in(value, value_set=listed.drop_null())
+    unknown = value.is_null() if not listed.null_count else pc.invert(is_listed)
+    return pc.if_else(unknown, pa.scalar(None, pa.bool_()), is_listed)
 
 
 def extreme(name: str, values: Arrays, operands: ColumnType) -> Any:
     """``greatest(a, b, ...)`` or ``least(a, b, ...)`` of the values that are not null."""
-    found, *others = values
-    for value in others:
-        wins = compare(">" if name == "greatest" else "<", [value, found], operands)
-        found = pc.if_else(wins.fill_null(False), value, pc.coalesce(found, value))
-    return found
+    extremes, *candidates = values
+    for candidate in candidates:
+        wins = compare(">" if name == "greatest" else "<", [candidate, extremes], operands)
+        extremes = pc.if_else(wins.fill_null(False), candidate, pc.coalesce(extremes, candidate))
+    return extremes
 
 
 def same_or_both_null(values: Arrays, operands: ColumnType) -> Any:

@@ -58,8 +58,8 @@ def _canonical(array: Any, column_type: ColumnType) -> Any:
 
 
 def _uniform(array: Any, column_type: ColumnType) -> Any:
-    wanted = _arrow(column_type)
-    cast = array if array.type == wanted else array.cast(wanted)
+    arrow_type = _arrow(column_type)
+    cast = array if array.type == arrow_type else array.cast(arrow_type)
     return _without_offset(cast) if column_type.kind in STRINGS | BINARIES else cast
 
 
@@ -86,8 +86,8 @@ def _compute_call(node: FunctionCall, columns: ColumnArrays, rows: int) -> Any:
     kernel = kernel_of(node)
     if kernel is not None:
         values = [compute(argument, columns, rows) for argument in node.arguments]
-        found = kernel(values, node.type)
-        return found if node.type.kind in WITH_PARTS else _uniform(found, node.type)
+        result = kernel(values, node.type)
+        return result if node.type.kind in WITH_PARTS else _uniform(result, node.type)
     first = node.arguments[0]
     match node.function:
         case "and" | "or":
@@ -97,11 +97,11 @@ def _compute_call(node: FunctionCall, columns: ColumnArrays, rows: int) -> Any:
         case "case":
             return _case(node, columns, rows)
         case "=" | "<>" | "<" | "<=" | ">" | ">=":
-            return comparison.compare(node.function, [compute(one, columns, rows) for one in node.arguments], first.type)
+            return comparison.compare(node.function, [compute(operand, columns, rows) for operand in node.arguments], first.type)
         case "<=>":
-            return comparison.same_or_both_null([compute(one, columns, rows) for one in node.arguments], first.type)
+            return comparison.same_or_both_null([compute(operand, columns, rows) for operand in node.arguments], first.type)
         case "in":
-            listed = literal_array([one.value for one in node.arguments[1:] if isinstance(one, LiteralValue)], first.type)
+            listed = literal_array([operand.value for operand in node.arguments[1:] if isinstance(operand, LiteralValue)], first.type)
             return comparison.among(compute(first, columns, rows), _uniform(listed, first.type), first.type)
         case "date_trunc":
             return calendar.truncate(compute(node.arguments[1], columns, rows), _texts(node.arguments[:1])[0])
@@ -119,58 +119,58 @@ def _compute_call(node: FunctionCall, columns: ColumnArrays, rows: int) -> Any:
     return _compute_with_literals(node, compute(first, columns, rows))
 
 
-def _item(node: FunctionCall, whole: Any) -> Any:
+def _item(node: FunctionCall, array: Any) -> Any:
     """Return a field, an element or an entry of each row."""
-    given, wanted = node.arguments
-    assert isinstance(wanted, LiteralValue)
-    if given.type.kind is Kind.ROW:
-        return nested.struct_field(whole, str(wanted.value))
-    if given.type.kind in LISTS:
-        index = int(wanted.value or 0)
+    container, selector = node.arguments
+    assert isinstance(selector, LiteralValue)
+    if container.type.kind is Kind.ROW:
+        return nested.struct_field(array, str(selector.value))
+    if container.type.kind in LISTS:
+        index = int(selector.value or 0)
         if node.function in {"item", "get"} and index < 0:
-            return nested.list_item(whole, 2**31, strict=node.function == "item")
+            return nested.list_item(array, 2**31, strict=node.function == "item")
         if node.function in {"element_at", "try_element_at"} and index > 0:
             index -= 1
-        return nested.list_item(whole, index, strict=node.function in {"item", "element_at"})
-    if isinstance(wanted.value, str):
-        return nested.map_entries(whole, [wanted.value])[0]
-    keys = _canonical(nested.map_keys(whole), wanted.type)
+        return nested.list_item(array, index, strict=node.function in {"item", "element_at"})
+    if isinstance(selector.value, str):
+        return nested.map_entries(array, [selector.value])[0]
+    keys = _canonical(nested.map_keys(array), selector.type)
     return nested.map_item(
-        whole, comparison.compare("=", [keys, pa.repeat(_uniform_scalar(wanted.value, wanted.type), len(keys))], wanted.type)
+        array, comparison.compare("=", [keys, pa.repeat(_uniform_scalar(selector.value, selector.type), len(keys))], selector.type)
     )
 
 
 def _with_field(node: FunctionCall, columns: ColumnArrays, rows: int) -> Any:
     """Return structs with another value of a field. As in Spark, a null struct becomes one whose other fields are null."""
-    whole, field, value = node.arguments
+    struct, field, value = node.arguments
     assert isinstance(field, LiteralValue)
-    structs = compute(whole, columns, rows)
-    wanted = structs.type.field(str(field.value)).type
+    structs = compute(struct, columns, rows)
+    field_type = structs.type.field(str(field.value)).type
     is_null = isinstance(value, LiteralValue) and value.value is None
     try:
-        made = pa.nulls(rows, wanted) if is_null else _without_loss(compute(value, columns, rows), wanted)
+        field_values = pa.nulls(rows, field_type) if is_null else _without_loss(compute(value, columns, rows), field_type)
     except pa.ArrowInvalid as error:
-        kind = dict(whole.type.fields)[str(field.value)].kind
+        kind = dict(struct.type.fields)[str(field.value)].kind
         raise FilterFailed(f"'{value}' does not fit field {field} of type {kind}: {error}") from error
-    return nested.with_field(structs, str(field.value), made)
+    return nested.with_field(structs, str(field.value), field_values)
 
 
-def _without_loss(values: Any, wanted: Any) -> Any:
+def _without_loss(values: Any, target: Any) -> Any:
     """Cast the values of a field. Raises ``ArrowInvalid`` where one would change."""
     types = pa.types
-    if types.is_integer(values.type) and types.is_decimal(wanted):
+    if types.is_integer(values.type) and types.is_decimal(target):
         values = values.cast(pa.decimal128(38, 0))  # Arrow checks integers by type, decimals by value
-    found = values.cast(wanted)
-    if may_round(values.type, wanted) and is_rounded(values, found):
+    cast_values = values.cast(target)
+    if may_round(values.type, target) and is_rounded(values, cast_values):
         raise pa.ArrowInvalid("a value would be rounded")
-    return found
+    return cast_values
 
 
-def _array_contains(given: ColumnType, wanted: Expression, lists: Any, values: Any) -> Any:
-    assert given.value is not None
+def _array_contains(list_type: ColumnType, searched: Expression, lists: Any, values: Any) -> Any:
+    assert list_type.value is not None
     elements, owners = nested.owned_values(lists)
-    cast = _uniform(cast_kernel(given.value, wanted.type)(_canonical(elements, given.value), wanted.type), wanted.type)
-    return nested.any_of_rows(comparison.compare("=", [cast, values.take(pa.array(owners))], wanted.type), owners, lists)
+    cast = _uniform(cast_kernel(list_type.value, searched.type)(_canonical(elements, list_type.value), searched.type), searched.type)
+    return nested.any_of_rows(comparison.compare("=", [cast, values.take(pa.array(owners))], searched.type), owners, lists)
 
 
 def _compute_with_literals(node: FunctionCall, value: Any) -> Any:
@@ -210,11 +210,11 @@ def _compute_with_literals(node: FunctionCall, value: Any) -> Any:
 
 
 def _texts(arguments: Sequence[Expression]) -> list[str]:
-    return [str(one.value) for one in arguments if isinstance(one, LiteralValue)]
+    return [str(argument.value) for argument in arguments if isinstance(argument, LiteralValue)]
 
 
 def _numbers(arguments: Sequence[Expression]) -> list[int]:
-    return [int(one.value or 0) for one in arguments if isinstance(one, LiteralValue)]
+    return [int(argument.value or 0) for argument in arguments if isinstance(argument, LiteralValue)]
 
 
 def _logic(node: FunctionCall, columns: ColumnArrays, rows: int) -> Any:
@@ -224,44 +224,44 @@ def _logic(node: FunctionCall, columns: ColumnArrays, rows: int) -> Any:
     """
     decides = node.function == "or"
     combine = pc.or_kleene if decides else pc.and_kleene
-    found = compute(node.arguments[0], columns, rows)
+    result = compute(node.arguments[0], columns, rows)
     for argument in node.arguments[1:]:
-        opened = np.asarray(pc.not_equal(found, decides).fill_null(True))
-        found = combine(found, _compute_rows(argument, opened, columns, otherwise=pa.scalar(decides)))
-    return found
+        opened = np.asarray(pc.not_equal(result, decides).fill_null(True))
+        result = combine(result, _compute_rows(argument, opened, columns, otherwise=pa.scalar(decides)))
+    return result
 
 
 def _coalesce(arguments: Sequence[Expression], columns: ColumnArrays, rows: int) -> Any:
-    found = compute(arguments[0], columns, rows)
+    result = compute(arguments[0], columns, rows)
     for argument in arguments[1:]:
-        if not found.null_count:
+        if not result.null_count:
             break
-        found = pc.coalesce(found, _compute_rows(argument, np.asarray(found.is_null()), columns))
-    return found
+        result = pc.coalesce(result, _compute_rows(argument, np.asarray(result.is_null()), columns))
+    return result
 
 
 def _case(node: FunctionCall, columns: ColumnArrays, rows: int) -> Any:
     """Return each row's value of the first true condition."""
     *pairs, otherwise = node.arguments
     opened = np.ones(rows, np.bool_)
-    found = pa.nulls(rows, _arrow(node.type))
+    result = pa.nulls(rows, _arrow(node.type))
     for condition, value in zip(pairs[::2], pairs[1::2], strict=True):
         true = np.asarray(_compute_rows(condition, opened, columns).fill_null(False))
-        found = pc.if_else(pa.array(true), _compute_rows(value, true, columns), found)
+        result = pc.if_else(pa.array(true), _compute_rows(value, true, columns), result)
         opened = opened & ~true
-    return pc.if_else(pa.array(opened), _compute_rows(otherwise, opened, columns), found)
+    return pc.if_else(pa.array(opened), _compute_rows(otherwise, opened, columns), result)
 
 
-def _compute_rows(expression: Expression, wanted: Any, columns: ColumnArrays, otherwise: Any = None) -> Any:
-    """Return the expression's values for the ``wanted`` rows.
+def _compute_rows(expression: Expression, selection: Any, columns: ColumnArrays, otherwise: Any = None) -> Any:
+    """Return the expression's values for the ``selection`` rows.
 
     The other rows are not evaluated: they are null, or ``otherwise``.
     """
-    rows = len(wanted)
-    if wanted.all():
+    rows = len(selection)
+    if selection.all():
         return compute(expression, columns, rows)
-    mask = pa.array(wanted)
-    some = compute(expression, lambda column: columns(column).filter(mask), int(wanted.sum()))
-    positions = np.cumsum(wanted) - 1
-    found = some.take(pa.array(positions, mask=~wanted))
-    return found if otherwise is None else pc.if_else(mask, found, otherwise)
+    mask = pa.array(selection)
+    computed = compute(expression, lambda column: columns(column).filter(mask), int(selection.sum()))
+    positions = np.cumsum(selection) - 1
+    scattered = computed.take(pa.array(positions, mask=~selection))
+    return scattered if otherwise is None else pc.if_else(mask, scattered, otherwise)

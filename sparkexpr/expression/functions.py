@@ -55,12 +55,12 @@ _DAY_UNITS = {
 class FunctionRule:
     """Argument count, typing and kernel of a function.
 
-    ``most`` None: any number of arguments. ``kernel`` gets the arguments' arrays and the call's type.
+    ``max_arguments`` None: any number of arguments. ``kernel`` gets the arguments' arrays and the call's type.
     None: ``compute`` evaluates the arguments.
     """
 
-    least: int
-    most: int | None
+    min_arguments: int
+    max_arguments: int | None
     sign: _Sign
     kernel: _Kernel | None
 
@@ -79,9 +79,11 @@ def call(name: str, arguments: Sequence[Expression]) -> FunctionCall:
         near = get_close_matches(name, FUNCTION_RULES, n=1)
         hint = f", did you mean '{near[0]}'?" if near else ""
         raise InvalidFilter(f"the function '{name}' is not supported in filters{hint}; filter the result instead")
-    if len(arguments) < rule.least or (rule.most is not None and len(arguments) > rule.most):
-        most = "or more" if rule.most is None else f"to {rule.most}" if rule.most > rule.least else ""
-        raise InvalidFilter(f"'{name}' takes {rule.least} {most} arguments, not {len(arguments)}".replace("  ", " "))
+    if len(arguments) < rule.min_arguments or (rule.max_arguments is not None and len(arguments) > rule.max_arguments):
+        count_text = (
+            "or more" if rule.max_arguments is None else f"to {rule.max_arguments}" if rule.max_arguments > rule.min_arguments else ""
+        )
+        raise InvalidFilter(f"'{name}' takes {rule.min_arguments} {count_text} arguments, not {len(arguments)}".replace("  ", " "))
     return rule.sign(name, tuple(arguments))
 
 
@@ -105,32 +107,36 @@ def _among(name: str, arguments: tuple[Expression, ...]) -> FunctionCall:
     for listed in arguments[1:]:
         if not isinstance(listed, LiteralValue):
             raise InvalidFilter(f"'{name}' takes literals, not {listed}")
-    made = _comparison(name, arguments)
-    for given, listed in zip(arguments[1:], made.arguments[1:], strict=True):
+    compared = _comparison(name, arguments)
+    for argument, listed in zip(arguments[1:], compared.arguments[1:], strict=True):
         if not isinstance(listed, LiteralValue):  # evaluation reads literals only
-            raise InvalidFilter(f"'{name}': {given} of type {given.type.kind} is no {made.arguments[0].type.kind}; write = and OR")
-    return made
+            raise InvalidFilter(
+                f"'{name}': {argument} of type {argument.type.kind} is no {compared.arguments[0].type.kind}; write = and OR"
+            )
+    return compared
 
 
-def _with_type(wanted: ColumnType, result: ColumnType) -> _Sign:
-    """Return a typing rule: all arguments have type ``wanted``."""
+def _with_type(operand_type: ColumnType, result: ColumnType) -> _Sign:
+    """Return a typing rule: all arguments have type ``operand_type``."""
 
     def sign(name: str, arguments: tuple[Expression, ...]) -> FunctionCall:
         for argument in arguments:
-            if argument.type.kind is not wanted.kind and not is_null_literal(argument) and not _widens(argument.type, wanted):
-                raise InvalidFilter(f"'{name}' takes {wanted.kind}, not {argument} of type {argument.type.kind}")
-        return FunctionCall(name, tuple(cast_to(argument, wanted) for argument in arguments), result)
+            if argument.type.kind is not operand_type.kind and not is_null_literal(argument) and not _widens(argument.type, operand_type):
+                raise InvalidFilter(f"'{name}' takes {operand_type.kind}, not {argument} of type {argument.type.kind}")
+        return FunctionCall(name, tuple(cast_to(argument, operand_type) for argument in arguments), result)
 
     return sign
 
 
-def _widens(given: ColumnType, wanted: ColumnType) -> bool:
-    if wanted.kind in STRINGS:
-        return given.kind in STRINGS
-    if wanted.kind is Kind.DOUBLE:
-        return given.kind in INTEGERS | FLOATS
+def _widens(source: ColumnType, target: ColumnType) -> bool:
+    if target.kind in STRINGS:
+        return source.kind in STRINGS
+    if target.kind is Kind.DOUBLE:
+        return source.kind in INTEGERS | FLOATS
     return (
-        given.kind in INTEGERS and wanted.kind in {Kind.INT, Kind.BIGINT} and (wanted.kind is Kind.BIGINT or given.kind is not Kind.BIGINT)
+        source.kind in INTEGERS
+        and target.kind in {Kind.INT, Kind.BIGINT}
+        and (target.kind is Kind.BIGINT or source.kind is not Kind.BIGINT)
     )
 
 
@@ -168,8 +174,8 @@ def _division(_: str, arguments: tuple[Expression, ...]) -> FunctionCall:
 
     Of two integers it is an integer, rounded towards zero.
     """
-    whole = all(argument.type.kind in INTEGERS or is_null_literal(argument) for argument in arguments)
-    return call("div" if whole else "/", arguments)
+    is_integral = all(argument.type.kind in INTEGERS or is_null_literal(argument) for argument in arguments)
+    return call("div" if is_integral else "/", arguments)
 
 
 def _number(name: str, arguments: tuple[Expression, ...]) -> FunctionCall:
@@ -186,10 +192,10 @@ def _length(name: str, arguments: tuple[Expression, ...]) -> FunctionCall:
     )
 
 
-def _kinds(wanted: frozenset[Kind], description: str, result: ColumnType) -> _Sign:
+def _kinds(allowed_kinds: frozenset[Kind], description: str, result: ColumnType) -> _Sign:
     def sign(name: str, arguments: tuple[Expression, ...]) -> FunctionCall:
         for argument in arguments:
-            if argument.type.kind not in wanted:
+            if argument.type.kind not in allowed_kinds:
                 raise InvalidFilter(f"'{name}' takes {description}, not {argument} of type {argument.type.kind}")
         return FunctionCall(name, arguments, result)
 
@@ -209,7 +215,7 @@ def _case(name: str, arguments: tuple[Expression, ...]) -> FunctionCall:
         raise InvalidFilter("CASE takes pairs of a condition and a value, and a value for ELSE")
     conditions = _with_type(BOOLEAN_TYPE, BOOLEAN_TYPE)(name, arguments[:-1:2]).arguments
     values = _with_shared_type(name, (*arguments[1::2], arguments[-1]))
-    pairs = [one for pair in zip(conditions, values.arguments, strict=False) for one in pair]
+    pairs = [operand for pair in zip(conditions, values.arguments, strict=False) for operand in pair]
     return FunctionCall(name, (*pairs, values.arguments[-1]), values.type)
 
 
@@ -240,8 +246,8 @@ def _text_call(name: str, arguments: tuple[Expression, ...], kinds: tuple[Kind, 
         if not isinstance(literal, LiteralValue) or (
             literal.type.kind not in STRINGS if kind is Kind.VARCHAR else literal.type.kind is not kind
         ):
-            wanted = "a quoted text" if kind is Kind.VARCHAR else "a whole number"
-            raise InvalidFilter(f"'{name}' takes {wanted} as this argument, not {literal}")
+            expected = "a quoted text" if kind is Kind.VARCHAR else "a whole number"
+            raise InvalidFilter(f"'{name}' takes {expected} as this argument, not {literal}")
     return (_with_type(TEXT_TYPE, TEXT_TYPE)(name, (value,)).arguments[0], *literals)
 
 
@@ -256,24 +262,24 @@ def _with_literals(result: ColumnType, *kinds: Kind) -> _Sign:
 
 def _pad(name: str, arguments: tuple[Expression, ...]) -> FunctionCall:
     filler = arguments[2] if len(arguments) > 2 else LiteralValue(" ", TEXT_TYPE)
-    made = FunctionCall(name, _text_call(name, (*arguments[:2], filler), (Kind.INT, Kind.VARCHAR)), TEXT_TYPE)
-    if _whole(made.arguments[1]) > _MOST_PADDED:
-        raise InvalidFilter(f"'{name}' pads to {_MOST_PADDED} letters at most, not to {made.arguments[1]}")
-    return made
+    node = FunctionCall(name, _text_call(name, (*arguments[:2], filler), (Kind.INT, Kind.VARCHAR)), TEXT_TYPE)
+    if _whole(node.arguments[1]) > _MOST_PADDED:
+        raise InvalidFilter(f"'{name}' pads to {_MOST_PADDED} letters at most, not to {node.arguments[1]}")
+    return node
 
 
 def _repeat(name: str, arguments: tuple[Expression, ...]) -> FunctionCall:
-    made = FunctionCall(name, _text_call(name, arguments, (Kind.INT,)), TEXT_TYPE)
-    if _whole(made.arguments[1]) > _MOST_PADDED:
-        raise InvalidFilter(f"'{name}' repeats a text {_MOST_PADDED} times at most, not {made.arguments[1]} times")
-    return made
+    node = FunctionCall(name, _text_call(name, arguments, (Kind.INT,)), TEXT_TYPE)
+    if _whole(node.arguments[1]) > _MOST_PADDED:
+        raise InvalidFilter(f"'{name}' repeats a text {_MOST_PADDED} times at most, not {node.arguments[1]} times")
+    return node
 
 
 def _split_part(name: str, arguments: tuple[Expression, ...]) -> FunctionCall:
-    made = FunctionCall(name, _text_call(name, arguments, (Kind.VARCHAR, Kind.INT)), TEXT_TYPE)
-    if _whole(made.arguments[2]) == 0:
+    node = FunctionCall(name, _text_call(name, arguments, (Kind.VARCHAR, Kind.INT)), TEXT_TYPE)
+    if _whole(node.arguments[2]) == 0:
         raise InvalidFilter(f"'{name}' counts from 1, or from the end by -1, not from 0")
-    return made
+    return node
 
 
 def _whole(argument: Expression) -> int:
@@ -293,8 +299,8 @@ def _round(name: str, arguments: tuple[Expression, ...]) -> FunctionCall:
         raise InvalidFilter(f"'{name}' takes {least} to {rounding.MOST_PLACES} decimal places as a whole number, not {places}")
     result = value.type
     if result.kind is Kind.DECIMAL:
-        whole, scale = result.precision - result.scale + 1, max(0, min(result.scale, _whole(places)))
-        result = ColumnType(Kind.DECIMAL, precision=min(MOST_DIGITS, max(whole + scale, 1 - _whole(places))), scale=scale)
+        integer_digits, scale = result.precision - result.scale + 1, max(0, min(result.scale, _whole(places)))
+        result = ColumnType(Kind.DECIMAL, precision=min(MOST_DIGITS, max(integer_digits + scale, 1 - _whole(places))), scale=scale)
     return FunctionCall(name, (value, places), result)
 
 
@@ -316,8 +322,8 @@ def _bits(name: str, arguments: tuple[Expression, ...]) -> FunctionCall:
 
 
 def _array(name: str, arguments: tuple[Expression, ...]) -> FunctionCall:
-    made = _with_shared_type(name, arguments)
-    return FunctionCall(name, made.arguments, ColumnType(Kind.ARRAY, value=made.type))
+    elements = _with_shared_type(name, arguments)
+    return FunctionCall(name, elements.arguments, ColumnType(Kind.ARRAY, value=elements.type))
 
 
 def _named_struct(name: str, arguments: tuple[Expression, ...]) -> FunctionCall:
@@ -349,15 +355,15 @@ def _interval(name: str, arguments: tuple[Expression, ...]) -> FunctionCall:
 
 def _day(name: str, arguments: tuple[Expression, ...]) -> FunctionCall:
     """Type ``last_day``, ``add_months`` and ``trunc``: a day, and what follows."""
-    value, *others = arguments
+    value, *parameters = arguments
     if name == "trunc":
-        unit = _DAY_UNITS.get(str(others[0].value).lower() if isinstance(others[0], LiteralValue) else "")
+        unit = _DAY_UNITS.get(str(parameters[0].value).lower() if isinstance(parameters[0], LiteralValue) else "")
         if unit is None:
-            raise InvalidFilter(f"'{name}' takes one of {', '.join(sorted(set(_DAY_UNITS.values())))}, not {others[0]}")
-        others = [LiteralValue(unit, TEXT_TYPE)]
-    elif others:
-        others = list(_with_type(INT_TYPE, INT_TYPE)(name, tuple(others)).arguments)
-    return FunctionCall(name, (cast_to(value, DATE_TYPE), *others), DATE_TYPE)
+            raise InvalidFilter(f"'{name}' takes one of {', '.join(sorted(set(_DAY_UNITS.values())))}, not {parameters[0]}")
+        parameters = [LiteralValue(unit, TEXT_TYPE)]
+    elif parameters:
+        parameters = list(_with_type(INT_TYPE, INT_TYPE)(name, tuple(parameters)).arguments)
+    return FunctionCall(name, (cast_to(value, DATE_TYPE), *parameters), DATE_TYPE)
 
 
 def _date_trunc(name: str, arguments: tuple[Expression, ...]) -> FunctionCall:
@@ -387,10 +393,12 @@ def _zone_conversion(name: str, arguments: tuple[Expression, ...]) -> FunctionCa
     The zone is a literal.
     """
     *_, value, zone = arguments
-    given, wanted = (Kind.TIMESTAMP, calendar.instant_type) if name == calendar.INSTANT else (Kind.TIMESTAMP_LTZ, calendar.wall_type)
-    if value.type.kind is not given or not isinstance(zone, LiteralValue) or zone_named(str(zone.value)) != zone.value:
-        raise InvalidFilter(f"'{name}' takes a {given} and a time zone, not {', '.join(map(str, arguments))}")
-    return FunctionCall(name, arguments, value.type if name == calendar.TRUNCATED else wanted(value.type))
+    source_kind, result_type = (
+        (Kind.TIMESTAMP, calendar.instant_type) if name == calendar.INSTANT else (Kind.TIMESTAMP_LTZ, calendar.wall_type)
+    )
+    if value.type.kind is not source_kind or not isinstance(zone, LiteralValue) or zone_named(str(zone.value)) != zone.value:
+        raise InvalidFilter(f"'{name}' takes a {source_kind} and a time zone, not {', '.join(map(str, arguments))}")
+    return FunctionCall(name, arguments, value.type if name == calendar.TRUNCATED else result_type(value.type))
 
 
 def _item(name: str, arguments: tuple[Expression, ...]) -> FunctionCall:
@@ -398,55 +406,55 @@ def _item(name: str, arguments: tuple[Expression, ...]) -> FunctionCall:
 
     The field, index or key is a literal.
     """
-    whole, wanted = arguments
-    kind = whole.type.kind
-    if not isinstance(wanted, LiteralValue) or wanted.value is None:
-        raise InvalidFilter(f"'{name}' of {whole} takes a literal as its field, index or key, not {wanted}")
+    container, selector = arguments
+    kind = container.type.kind
+    if not isinstance(selector, LiteralValue) or selector.value is None:
+        raise InvalidFilter(f"'{name}' of {container} takes a literal as its field, index or key, not {selector}")
     if kind is Kind.ROW and name == "item":
-        return _field(whole, wanted)
-    if kind in LISTS and whole.type.value is not None:
-        if wanted.type.kind is not Kind.INT:
-            raise InvalidFilter(f"{whole} is an {kind}: its elements have whole numbers as index, not {wanted}")
-        if wanted.value == 0 and name in {"element_at", "try_element_at"}:
-            raise InvalidFilter(f"'{name}' counts from 1; write {whole}[0] for the first element")
-        return FunctionCall(name, arguments, whole.type.value)
-    if kind is Kind.MAP and name != "get" and whole.type.key is not None and whole.type.value is not None:
-        key = cast_to(wanted, whole.type.key if whole.type.key.kind not in STRINGS else TEXT_TYPE)
+        return _field(container, selector)
+    if kind in LISTS and container.type.value is not None:
+        if selector.type.kind is not Kind.INT:
+            raise InvalidFilter(f"{container} is an {kind}: its elements have whole numbers as index, not {selector}")
+        if selector.value == 0 and name in {"element_at", "try_element_at"}:
+            raise InvalidFilter(f"'{name}' counts from 1; write {container}[0] for the first element")
+        return FunctionCall(name, arguments, container.type.value)
+    if kind is Kind.MAP and name != "get" and container.type.key is not None and container.type.value is not None:
+        key = cast_to(selector, container.type.key if container.type.key.kind not in STRINGS else TEXT_TYPE)
         if not isinstance(key, LiteralValue):
-            raise InvalidFilter(f"{whole} has keys of type {whole.type.key.kind}, not {wanted} of type {wanted.type.kind}")
-        return FunctionCall(name, (whole, key), whole.type.value)
-    raise InvalidFilter(f"'{name}': {whole} of type {kind} has no element {wanted}")
+            raise InvalidFilter(f"{container} has keys of type {container.type.key.kind}, not {selector} of type {selector.type.kind}")
+        return FunctionCall(name, (container, key), container.type.value)
+    raise InvalidFilter(f"'{name}': {container} of type {kind} has no element {selector}")
 
 
-def _field(whole: Expression, wanted: LiteralValue) -> FunctionCall:
-    names = [name for name, _ in whole.type.fields]
-    alike = [name for name in names if name.lower() == str(wanted.value).lower()]
-    found = wanted.value if wanted.value in names else alike[0] if len(alike) == 1 else None
-    if found is None and alike:
-        raise InvalidFilter(f"field '{wanted.value!s}' of {whole} is ambiguous: it may be {' or '.join(alike)}; write the exact case")
-    if found is None:
-        raise UnknownColumn(f"{whole}.{wanted.value!s}", tuple(f"{whole}.{name}" for name in names))
-    return FunctionCall("item", (whole, LiteralValue(found, TEXT_TYPE)), dict(whole.type.fields)[str(found)])
+def _field(struct: Expression, selector: LiteralValue) -> FunctionCall:
+    names = [name for name, _ in struct.type.fields]
+    alike = [name for name in names if name.lower() == str(selector.value).lower()]
+    field_name = selector.value if selector.value in names else alike[0] if len(alike) == 1 else None
+    if field_name is None and alike:
+        raise InvalidFilter(f"field '{selector.value!s}' of {struct} is ambiguous: it may be {' or '.join(alike)}; write the exact case")
+    if field_name is None:
+        raise UnknownColumn(f"{struct}.{selector.value!s}", tuple(f"{struct}.{name}" for name in names))
+    return FunctionCall("item", (struct, LiteralValue(field_name, TEXT_TYPE)), dict(struct.type.fields)[str(field_name)])
 
 
 def _with_field(name: str, arguments: tuple[Expression, ...]) -> FunctionCall:
     """Type a ROW with another value of one field. Its value is cast when it is computed."""
-    whole, field, _ = arguments
-    if not isinstance(field, LiteralValue) or field.value not in dict(whole.type.fields):
-        raise InvalidFilter(f"{whole} of type {whole.type.kind} has no field {field}")
-    return FunctionCall(name, arguments, whole.type)
+    struct, field, _ = arguments
+    if not isinstance(field, LiteralValue) or field.value not in dict(struct.type.fields):
+        raise InvalidFilter(f"{struct} of type {struct.type.kind} has no field {field}")
+    return FunctionCall(name, arguments, struct.type)
 
 
 def _array_contains(name: str, arguments: tuple[Expression, ...]) -> FunctionCall:
     """Type a search of an ARRAY. Elements and value are compared in their common type."""
-    whole, wanted = arguments
-    if whole.type.kind not in LISTS or whole.type.value is None or whole.type.value.kind in WITH_PARTS:
-        raise InvalidFilter(f"'{name}' takes an ARRAY of values without parts, not {whole} of type {whole.type.kind}")
-    if is_null_literal(wanted):
+    container, searched = arguments
+    if container.type.kind not in LISTS or container.type.value is None or container.type.value.kind in WITH_PARTS:
+        raise InvalidFilter(f"'{name}' takes an ARRAY of values without parts, not {container} of type {container.type.kind}")
+    if is_null_literal(searched):
         raise InvalidFilter(f"'{name}' cannot search for NULL")
-    shared = shared_type(name, (ColumnValue(f"an element of {whole}", None, whole.type.value), wanted))
-    cast_kernel(whole.type.value, shared)
-    return FunctionCall(name, (whole, cast_to(wanted, shared)), BOOLEAN_TYPE)
+    shared = shared_type(name, (ColumnValue(f"an element of {container}", None, container.type.value), searched))
+    cast_kernel(container.type.value, shared)
+    return FunctionCall(name, (container, cast_to(searched, shared)), BOOLEAN_TYPE)
 
 
 def _size(values: Arrays, _: ColumnType) -> Any:
@@ -561,5 +569,5 @@ def kernel_of(node: FunctionCall) -> _Kernel | None:
     return FUNCTION_RULES[node.function].kernel
 
 
-def _cast(kernel: Callable[[Any, ColumnType], Any], values: Arrays, wanted: ColumnType) -> Any:
-    return kernel(values[0], wanted)
+def _cast(kernel: Callable[[Any, ColumnType], Any], values: Arrays, target: ColumnType) -> Any:
+    return kernel(values[0], target)

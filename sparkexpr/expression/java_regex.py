@@ -52,14 +52,14 @@ def translate(pattern: str) -> TextPattern:
     '\\Aa[^\\n\\r\\x{85}\\x{2028}\\x{2029}]b\\z'
     """
     try:
-        found = _Translator(pattern).translate()
+        translated = _Translator(pattern).translate()
     except RecursionError:
         raise InvalidFilter(f"RLIKE '{pattern:.60}' nests too deeply; write a simpler pattern") from None
     try:
-        pc.match_substring_regex(pa.scalar("", pa.large_string()), found.text)
+        pc.match_substring_regex(pa.scalar("", pa.large_string()), translated.text)
     except pa.ArrowInvalid as error:
         raise InvalidFilter(f"RLIKE '{pattern}': the pattern is not valid or too large: {error}") from error
-    return found
+    return translated
 
 
 def matches(values: Any, pattern: str) -> Any:
@@ -68,11 +68,11 @@ def matches(values: Any, pattern: str) -> Any:
     >>> matches(pa.array(["a1", "b", None], pa.large_string()), r"\d$").to_pylist()
     [True, False, None]
     """
-    wanted = translate(pattern)
-    found = pc.match_substring_regex(values, wanted.text)
-    if not wanted.before_line_end:
-        return found
-    return pc.or_(found, pc.match_substring_regex(pc.replace_substring_regex(values, _LAST_LINE_END, ""), wanted.text))
+    translated = translate(pattern)
+    is_match = pc.match_substring_regex(values, translated.text)
+    if not translated.before_line_end:
+        return is_match
+    return pc.or_(is_match, pc.match_substring_regex(pc.replace_substring_regex(values, _LAST_LINE_END, ""), translated.text))
 
 
 class _Translator:
@@ -154,20 +154,20 @@ class _Translator:
                 self.at = end + 1
             elif not self._take(":"):
                 self._refuse("has lookaround, flags inside, or an atomic group")
-        inside = self._group_end(is_last=is_last)
-        return self._repeated(f"(?:{inside})")
+        body = self._group_end(is_last=is_last)
+        return self._repeated(f"(?:{body})")
 
     def _group_end(self, *, is_last: bool) -> str:
         start, had_dollar = self.at, self.has_dollar
         self.has_dollar = False
-        inside = self._alternatives(is_last=is_last)
+        body = self._alternatives(is_last=is_last)
         if not self._take(")"):
             self.at = start
             self._refuse("has a '(' without ')'")
         if self.has_dollar and not self._ends_here():
             self._refuse("has '$' before its end")
         self.has_dollar |= had_dollar
-        return inside
+        return body
 
     def _escape(self) -> str:
         letter = self._read("a character after '\\'")
@@ -191,11 +191,11 @@ class _Translator:
 
     def _posix(self) -> str:
         end = self.pattern.find("}", self.at)
-        found = _POSIX.get(self.pattern[self.at + 1 : end]) if self._next() == "{" and end > 0 else None
-        if found is None or self.ignores_case:
+        class_text = _POSIX.get(self.pattern[self.at + 1 : end]) if self._next() == "{" and end > 0 else None
+        if class_text is None or self.ignores_case:
             self._refuse(rf"has a class \p other than {', '.join(_POSIX)}, or one with (?i)")
         self.at = end + 1
-        return found
+        return class_text
 
     def _escaped(self, letter: str) -> str:
         """Return the character of an escape."""
@@ -262,14 +262,14 @@ class _Translator:
 
     def _both_cases(self, first: str, last: str) -> str:
         """Return a range, and with (?i) also that of the other case of its ASCII letters."""
-        found = f"{_code_point(first)}-{_code_point(last)}" if last > first else _code_point(first)
+        ranges = f"{_code_point(first)}-{_code_point(last)}" if last > first else _code_point(first)
         if not self.ignores_case:
-            return found
+            return ranges
         for low, high, change in (("a", "z", str.upper), ("A", "Z", str.lower)):
             start, end = max(first, low), min(last, high)
             if start <= end:
-                found += f"{change(start)}-{change(end)}"
-        return found
+                ranges += f"{change(start)}-{change(end)}"
+        return ranges
 
     def _literal(self, letter: str) -> str:
         if self.ignores_case and letter.isascii() and letter.isalpha():
@@ -309,9 +309,9 @@ class _Translator:
     def _next(self) -> str:
         return self.pattern[self.at : self.at + 1]
 
-    def _read(self, wanted: str) -> str:
+    def _read(self, expected: str) -> str:
         if self.at >= len(self.pattern):
-            self._refuse(f"ends where {wanted} is expected")
+            self._refuse(f"ends where {expected} is expected")
         self.at += 1
         return self.pattern[self.at - 1]
 

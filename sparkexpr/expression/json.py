@@ -76,30 +76,30 @@ def _literal(body: dict[str, Any]) -> LiteralValue:
 
 
 def _type_json(column_type: ColumnType) -> list[Any]:
-    own = [column_type.kind.value, column_type.precision, column_type.scale, column_type.length]
+    scalar_fields = [column_type.kind.value, column_type.precision, column_type.scale, column_type.length]
     if column_type.kind not in WITH_PARTS:
-        return own
+        return scalar_fields
     key, value = (None if part is None else _type_json(part) for part in (column_type.key, column_type.value))
-    return [*own, key, value, [[name, _type_json(part)] for name, part in column_type.fields]]
+    return [*scalar_fields, key, value, [[name, _type_json(part)] for name, part in column_type.fields]]
 
 
-def _type(given: Any, depth: int = 0) -> ColumnType:
-    match given:
+def _type(encoded: Any, depth: int = 0) -> ColumnType:
+    match encoded:
         case [str(kind), int(precision), int(scale), int(length), *parts] if (
             kind in Kind.__members__ and 0 <= scale <= precision <= 38 and length >= 0 and depth <= MOST_NESTED
         ):
             return ColumnType(Kind(kind), precision, scale, length, *_parts(parts, depth + 1))
-    raise _bad(given)
+    raise _bad(encoded)
 
 
-def _parts(given: list[Any], depth: int) -> tuple[ColumnType | None, ColumnType | None, tuple[tuple[str, ColumnType], ...]]:
-    match given:
+def _parts(encoded: list[Any], depth: int) -> tuple[ColumnType | None, ColumnType | None, tuple[tuple[str, ColumnType], ...]]:
+    match encoded:
         case []:
             return None, None, ()
-        case [key, value, list(fields)] if all(isinstance(one, list) and len(one) == 2 and isinstance(one[0], str) for one in fields):
+        case [key, value, list(fields)] if all(isinstance(pair, list) and len(pair) == 2 and isinstance(pair[0], str) for pair in fields):
             parts = [None if part is None else _type(part, depth) for part in (key, value)]
             return parts[0], parts[1], tuple([(name, _type(part, depth)) for name, part in fields])
-    raise _bad(given)
+    raise _bad(encoded)
 
 
 def _bad(node: object) -> InvalidFilter:

@@ -68,7 +68,7 @@ def tight_decimal(literal: LiteralValue) -> ColumnType:
     return ColumnType(Kind.DECIMAL, precision=len(str(abs(int(literal.value or 0)))), scale=0)
 
 
-def literal_as(literal: LiteralValue, wanted: ColumnType) -> LiteralValue | None:
+def literal_as(literal: LiteralValue, target: ColumnType) -> LiteralValue | None:
     """Return the literal converted to another type.
 
     None if this function does not support the conversion.
@@ -76,26 +76,26 @@ def literal_as(literal: LiteralValue, wanted: ColumnType) -> LiteralValue | None
     >>> literal_as(literal_value(Decimal("1.5")), DOUBLE_TYPE)
     LiteralValue(value=1.5, type=ColumnType(kind=<Kind.DOUBLE: 'DOUBLE'>, precision=0, scale=0, length=0, key=None, value=None))
     """
-    given, value = literal.type, literal.value
+    source, value = literal.type, literal.value
     if value is None:
-        return LiteralValue(None, wanted)
-    found: Plain = None
+        return LiteralValue(None, target)
+    converted: Plain = None
     if (
-        (given.kind in STRINGS and wanted.kind in STRINGS)
-        or (given.kind in BINARIES and wanted.kind in BINARIES)
-        or (given.kind in INTEGERS and wanted.kind in INTEGERS)
+        (source.kind in STRINGS and target.kind in STRINGS)
+        or (source.kind in BINARIES and target.kind in BINARIES)
+        or (source.kind in INTEGERS and target.kind in INTEGERS)
     ):
-        found = value
-    elif wanted.kind is Kind.DOUBLE and (given.kind in INTEGERS or given.kind is Kind.DECIMAL):
-        found = float(Fraction(int(value), 10**given.scale))
-    elif wanted.kind is Kind.DOUBLE and given.kind in FLOATS:
-        found = value
-    elif wanted.kind is Kind.DECIMAL and (given.kind in INTEGERS or given.kind is Kind.DECIMAL) and given.scale <= wanted.scale:
-        found = int(value) * 10 ** (wanted.scale - given.scale)
-    elif wanted.kind in TIMESTAMPS and (given.kind in TIMESTAMPS or given.kind is Kind.DATE):
-        seconds = Fraction(int(value) * _DAY) if given.kind is Kind.DATE else Fraction(int(value), _PER_SECOND[given.unit])
-        ticks = seconds * _PER_SECOND[wanted.unit]
-        found = int(ticks) if ticks.denominator == 1 else None
-    if found is None or not is_plain(found, wanted) or (wanted.kind is Kind.DECIMAL and wanted.precision > MOST_DIGITS):
+        converted = value
+    elif target.kind is Kind.DOUBLE and (source.kind in INTEGERS or source.kind is Kind.DECIMAL):
+        converted = float(Fraction(int(value), 10**source.scale))
+    elif target.kind is Kind.DOUBLE and source.kind in FLOATS:
+        converted = value
+    elif target.kind is Kind.DECIMAL and (source.kind in INTEGERS or source.kind is Kind.DECIMAL) and source.scale <= target.scale:
+        converted = int(value) * 10 ** (target.scale - source.scale)
+    elif target.kind in TIMESTAMPS and (source.kind in TIMESTAMPS or source.kind is Kind.DATE):
+        seconds = Fraction(int(value) * _DAY) if source.kind is Kind.DATE else Fraction(int(value), _PER_SECOND[source.unit])
+        ticks = seconds * _PER_SECOND[target.unit]
+        converted = int(ticks) if ticks.denominator == 1 else None
+    if converted is None or not is_plain(converted, target) or (target.kind is Kind.DECIMAL and target.precision > MOST_DIGITS):
         return None
-    return LiteralValue(found, wanted)
+    return LiteralValue(converted, target)

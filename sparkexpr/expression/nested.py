@@ -49,11 +49,11 @@ def map_entries(array: Any, keys: Sequence[str]) -> list[Any]:
         live = np.asarray(array.is_valid())[owners]
         entries, owners = entries[live], owners[live]
     codes = codes[entries]
-    found = []
+    columns = []
     for code in range(len(keys)):
-        chosen = np.flatnonzero(codes == code)
-        found.append(_take(items, entries[chosen] + first, owners[chosen], rows))
-    return found
+        positions = np.flatnonzero(codes == code)
+        columns.append(_take(items, entries[positions] + first, owners[positions], rows))
+    return columns
 
 
 def struct_field(array: Any, name: str) -> Any:
@@ -98,7 +98,7 @@ def with_field(array: Any, name: str, values: Any) -> Any:
     >>> with_field(structs, "a", pa.array([7, 8], pa.int32())).to_pylist()
     [{'a': 7, 'b': 2}, {'a': 8, 'b': None}]
     """
-    fields = [array.type.field(at) for at in range(array.type.num_fields)]
+    fields = [array.type.field(index) for index in range(array.type.num_fields)]
     children = [values if field.name == name else struct_field(array, field.name) for field in fields]
     return pa.StructArray.from_arrays(children, fields=fields)
 
@@ -145,7 +145,7 @@ def owned_values(array: Any) -> tuple[Any, np.ndarray[Any, Any]]:
     return array.values.slice(first, last - first), np.repeat(np.arange(len(array)), np.diff(offsets))
 
 
-def any_of_rows(found: Any, owners: np.ndarray[Any, Any], array: Any) -> Any:
+def any_of_rows(answers: Any, owners: np.ndarray[Any, Any], array: Any) -> Any:
     """Return whether any element of each list is true.
 
     As in SQL, a list without a true element but with an unknown one is unknown.
@@ -154,8 +154,8 @@ def any_of_rows(found: Any, owners: np.ndarray[Any, Any], array: Any) -> Any:
     >>> any_of_rows(pa.array([False, None, True]), owned_values(lists)[1], lists).to_pylist()
     [None, None, True]
     """
-    true, unknown = np.asarray(found.fill_null(False)), np.asarray(found.is_null())
-    hits, open_ = (np.bincount(owners[chosen], minlength=len(array)) > 0 for chosen in (true, unknown))
+    true, unknown = np.asarray(answers.fill_null(False)), np.asarray(answers.is_null())
+    hits, open_ = (np.bincount(owners[flags], minlength=len(array)) > 0 for flags in (true, unknown))
     return pa.array(hits, mask=(open_ & ~hits) | _nulls(array))
 
 
@@ -188,8 +188,8 @@ def _offsets(array: Any) -> np.ndarray[Any, Any]:
 
 
 def _nulls(array: Any) -> np.ndarray[Any, Any]:
-    found: np.ndarray[Any, Any] = np.asarray(array.is_null())
-    return found
+    is_null: np.ndarray[Any, Any] = np.asarray(array.is_null())
+    return is_null
 
 
 def _take(items: Any, entries: np.ndarray[Any, Any], owners: np.ndarray[Any, Any], rows: int) -> Any:

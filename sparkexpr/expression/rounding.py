@@ -30,8 +30,8 @@ def round_to(value: Any, places: int, result: ColumnType) -> Any:
     if result.kind in FLOATS:
         numbers = value.cast(pa.float64())
         small = np.abs(_floats(numbers)) < _WHOLE
-        kept = pc.if_else(pa.array(small), numbers, pa.scalar(None, pa.float64()))
-        return pc.if_else(pa.array(small), decimal_to_float(float_to_decimal(kept, places), result), value)
+        with_fraction = pc.if_else(pa.array(small), numbers, pa.scalar(None, pa.float64()))
+        return pc.if_else(pa.array(small), decimal_to_float(float_to_decimal(with_fraction, places), result), value)
     if result.kind in INTEGERS:
         return pc.round(value.cast(pa.decimal256(_WIDEST, 0)), places, _HALF_UP).cast(result.arrow)
     widest = value.cast(pa.decimal256(_WIDEST, value.type.scale))  # as wide as the places that ``round`` takes
@@ -84,30 +84,30 @@ def float_to_decimal(value: Any, scale: int) -> Any:
     return pc.round(exact, scale, _HALF_UP).cast(pa.decimal256(_WIDEST, scale))
 
 
-def float_as_decimal(value: Any, wanted: ColumnType) -> Any:
+def float_as_decimal(value: Any, target: ColumnType) -> Any:
     """Cast floats to a DECIMAL; NaN and infinity become null.
 
     Raises ``FilterFailed`` for numbers that are too large.
     """
     numbers = pc.if_else(pc.is_finite(value), value.cast(pa.float64()), pa.scalar(None, pa.float64()))
-    if not bool((np.abs(_floats(numbers)) < 10.0 ** (wanted.precision - wanted.scale)).all()):
-        raise FilterFailed(f"a number is out of range of DECIMAL({wanted.precision}, {wanted.scale})")
-    return float_to_decimal(numbers, wanted.scale).cast(wanted.arrow)
+    if not bool((np.abs(_floats(numbers)) < 10.0 ** (target.precision - target.scale)).all()):
+        raise FilterFailed(f"a number is out of range of DECIMAL({target.precision}, {target.scale})")
+    return float_to_decimal(numbers, target.scale).cast(target.arrow)
 
 
-def decimal_to_decimal(value: Any, wanted: ColumnType) -> Any:
+def decimal_to_decimal(value: Any, target: ColumnType) -> Any:
     """Cast decimals, rounding half away from zero."""
-    return pc.round(_wide(value), wanted.scale, _HALF_UP).cast(wanted.arrow)
+    return pc.round(_wide(value), target.scale, _HALF_UP).cast(target.arrow)
 
 
-def decimal_to_integer(value: Any, wanted: ColumnType) -> Any:
+def decimal_to_integer(value: Any, target: ColumnType) -> Any:
     """Cast decimals to integers, without their fractions."""
-    return pc.trunc(_wide(value)).cast(pa.decimal256(_WIDEST, 0)).cast(wanted.arrow)
+    return pc.trunc(_wide(value)).cast(pa.decimal256(_WIDEST, 0)).cast(target.arrow)
 
 
-def decimal_to_float(value: Any, wanted: ColumnType) -> Any:
+def decimal_to_float(value: Any, target: ColumnType) -> Any:
     """Cast decimals to the nearest floats."""
-    return value.cast(pa.string()).cast(wanted.arrow)
+    return value.cast(pa.string()).cast(target.arrow)
 
 
 def _wide(value: Any) -> Any:

@@ -104,10 +104,10 @@ def substring(value: Any, start: int, size: int | None) -> Any:
 def concat_with(values: Arrays, result: ColumnType) -> Any:
     """``concat_ws(separator, a, b, ...)``, without nulls."""
     separator, *parts = values
-    found = pa.nulls(len(separator), separator.type)
+    joined = pa.nulls(len(separator), separator.type)
     for part in parts:  # Arrow's own join without nulls loses rows that are all null
-        found = pc.coalesce(concat([found, separator, part], result), found, part)
-    return pc.if_else(separator.is_valid(), found.fill_null(""), separator)
+        joined = pc.coalesce(concat([joined, separator, part], result), joined, part)
+    return pc.if_else(separator.is_valid(), joined.fill_null(""), separator)
 
 
 def replace(value: Any, search: str, instead: str) -> Any:
@@ -127,13 +127,13 @@ def pad(value: Any, size: int, filler: str, *, left: bool) -> Any:
     ['xyx7', 'abcd', None]
     """
     size = max(size, 0)
-    kept = pc.utf8_slice_codeunits(value, 0, size)
+    cut = pc.utf8_slice_codeunits(value, 0, size)
     if not filler:
-        return kept
-    whole = filler * (size // len(filler) + 1)
-    fillers = pa.array([whole[:count] for count in range(size + 1)], value.type)
-    missing = fillers.take(pc.subtract(size, pc.utf8_length(kept)))
-    return pc.binary_join_element_wise(*((missing, kept) if left else (kept, missing)), pa.scalar("", value.type))
+        return cut
+    repeated = filler * (size // len(filler) + 1)
+    fillers = pa.array([repeated[:count] for count in range(size + 1)], value.type)
+    missing = fillers.take(pc.subtract(size, pc.utf8_length(cut)))
+    return pc.binary_join_element_wise(*((missing, cut) if left else (cut, missing)), pa.scalar("", value.type))
 
 
 def position(value: Any, part: str) -> Any:
@@ -143,8 +143,8 @@ def position(value: Any, part: str) -> Any:
     [1, 0, None]
     """
     before = pc.struct_field(pc.extract_regex(value, f"(?s)\\A(?P<before>.*?){_regex(part)}"), "before")
-    found = pc.add(pc.utf8_length(before), 1).fill_null(0)
-    return pc.if_else(value.is_valid(), found, pa.scalar(None, found.type)).cast(pa.int32())
+    code_points = pc.add(pc.utf8_length(before), 1).fill_null(0)
+    return pc.if_else(value.is_valid(), code_points, pa.scalar(None, code_points.type)).cast(pa.int32())
 
 
 def split_part(value: Any, delimiter: str, number: int) -> Any:
@@ -153,11 +153,11 @@ def split_part(value: Any, delimiter: str, number: int) -> Any:
         return value if number in {1, -1} else substring(value, 1, 0)
     parts = pc.split_pattern(value, delimiter)
     counts = np.asarray(pc.list_value_length(parts).fill_null(0))
-    at = number - 1 if number > 0 else counts + number
-    inside = (at >= 0) & (at < counts)
+    part_index = number - 1 if number > 0 else counts + number
+    exists = (part_index >= 0) & (part_index < counts)
     starts = np.asarray(parts.offsets)[:-1]
-    found = parts.values.take(pa.array(starts + at, mask=~inside))
-    return pc.if_else(value.is_valid(), found.fill_null(""), pa.scalar(None, value.type))
+    part_texts = parts.values.take(pa.array(starts + part_index, mask=~exists))
+    return pc.if_else(value.is_valid(), part_texts.fill_null(""), pa.scalar(None, value.type))
 
 
 def contains(value: Any, part: str) -> Any:
@@ -201,25 +201,25 @@ def like_parts(pattern: str, escape: str) -> list[str | int | None]:
     >>> like_parts(r"a\%_%%b", "\\")
     ['a%', 1, None, 'b']
     """
-    found: list[str | int | None] = []
-    rest = iter(range(len(pattern)))
-    for at in rest:
-        letter = pattern[at]
+    parts: list[str | int | None] = []
+    indexes = iter(range(len(pattern)))
+    for index in indexes:
+        letter = pattern[index]
         if letter == escape:
-            following = pattern[at + 1 : at + 2]
+            following = pattern[index + 1 : index + 2]
             if following not in {"%", "_", escape} or not following:
                 raise InvalidFilter(f"LIKE '{pattern}': the escape '{escape}' must precede %, _ or itself")
-            next(rest)
-        last = found[-1] if found else False
+            next(indexes)
+        last = parts[-1] if parts else False
         if letter == "%" and letter != escape:
             if last is not None:
-                found.append(None)
+                parts.append(None)
         elif letter == "_" and letter != escape:
-            found[-1:] = [last + 1] if isinstance(last, int) and last is not False else [*found[-1:], 1]
+            parts[-1:] = [last + 1] if isinstance(last, int) and last is not False else [*parts[-1:], 1]
         else:
-            text = pattern[at + 1] if letter == escape else letter
-            found[-1:] = [last + text] if isinstance(last, str) else [*found[-1:], text]
-    return found
+            text = pattern[index + 1] if letter == escape else letter
+            parts[-1:] = [last + text] if isinstance(last, str) else [*parts[-1:], text]
+    return parts
 
 
 def _regex(part: str | int | None) -> str:

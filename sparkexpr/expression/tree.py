@@ -54,8 +54,8 @@ class FunctionCall:
 
     def __str__(self) -> str:
         if self.function == "item":
-            whole, part = self.arguments
-            return f"{whole}.{part.value!s}" if whole.type.fields and isinstance(part, LiteralValue) else f"{whole}[{part!s}]"
+            container, part = self.arguments
+            return f"{container}.{part.value!s}" if container.type.fields and isinstance(part, LiteralValue) else f"{container}[{part!s}]"
         if len(self.arguments) == 2 and not self.function[0].isalpha():
             return f"({self.arguments[0]} {self.function} {self.arguments[1]})"
         shown = ", ".join(map(str, self.arguments))

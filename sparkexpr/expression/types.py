@@ -51,7 +51,7 @@ def common_type(left: ColumnType, right: ColumnType, what: str) -> ColumnType:
         return _wider_decimal(as_decimal(left), as_decimal(right), what)
     if kinds <= TIMESTAMPS | {Kind.DATE}:
         zoned = Kind.TIMESTAMP_LTZ if Kind.TIMESTAMP_LTZ in kinds else Kind.TIMESTAMP
-        precision = max(one.precision for one in (left, right) if one.kind is not Kind.DATE)
+        precision = max(operand.precision for operand in (left, right) if operand.kind is not Kind.DATE)
         return ColumnType(zoned, precision=precision)
     hint = " (a DECIMAL would be rounded)" if Kind.DECIMAL in kinds and kinds & FLOATS else ""
     raise InvalidFilter(f"'{what}' has no common type for {left.kind} and {right.kind}{hint}; write a CAST of one of them")
@@ -67,8 +67,8 @@ def as_decimal(column_type: ColumnType) -> ColumnType:
 
 def _wider_decimal(left: ColumnType, right: ColumnType, what: str) -> ColumnType:
     scale = max(left.scale, right.scale)
-    whole = max(left.precision - left.scale, right.precision - right.scale)
-    return decimal_type(whole + scale, scale, what)
+    integer_digits = max(left.precision - left.scale, right.precision - right.scale)
+    return decimal_type(integer_digits + scale, scale, what)
 
 
 def decimal_type(precision: int, scale: int, what: str) -> ColumnType:

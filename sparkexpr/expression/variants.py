@@ -47,15 +47,15 @@ def type_named(text: str) -> ColumnType:
     (2, <Kind.INT: 'INT'>)
     """
     name = text.strip().lower()
-    found = _TYPES.get(name)
+    named_type = _TYPES.get(name)
     decimal = _DECIMAL.fullmatch(name)
     if decimal is not None:
         precision, scale = int(decimal[1] or 10), int(decimal[2] or 0)
         if 1 <= precision <= 38 and scale <= precision:
             return ColumnType(Kind.DECIMAL, precision=precision, scale=scale)
-    if found is None:
+    if named_type is None:
         raise InvalidFilter(f"'{text}' is no type that filters take from a VARIANT; use one of {', '.join(_TYPES)}, decimal(p, s)")
-    return found
+    return named_type
 
 
 def type_name(column_type: ColumnType) -> str:
@@ -78,9 +78,9 @@ def sign_getter(name: str, arguments: tuple[Expression, ...]) -> FunctionCall:
     value, *texts = arguments
     if value.type.kind is not Kind.VARIANT:
         raise InvalidFilter(f"'{name}' takes a VARIANT, not {value} of type {value.type.kind}")
-    if not all(isinstance(one, LiteralValue) and isinstance(one.value, str) for one in texts):
+    if not all(isinstance(argument, LiteralValue) and isinstance(argument.value, str) for argument in texts):
         raise InvalidFilter(f"'{name}' takes texts in quotes as path and type, not {', '.join(map(str, texts))}")
-    path, *rest = (str(one.value) for one in texts if isinstance(one, LiteralValue))
+    path, *rest = (str(argument.value) for argument in texts if isinstance(argument, LiteralValue))
     parse_path(path)
     return FunctionCall(name, arguments, type_named(rest[0]) if rest else VARIANT_TYPE)
 
@@ -88,9 +88,11 @@ def sign_getter(name: str, arguments: tuple[Expression, ...]) -> FunctionCall:
 def join_paths(inner: FunctionCall, arguments: list[Expression]) -> list[Expression]:
     """Return the arguments of a getter of ``inner``, as a getter of its VARIANT if possible."""
     paths = [inner.arguments[1:], arguments[1:]]
-    if inner.function not in GETTERS or not all(one and isinstance(one[0], LiteralValue) for one in paths):
+    if inner.function not in GETTERS or not all(
+        getter_arguments and isinstance(getter_arguments[0], LiteralValue) for getter_arguments in paths
+    ):
         return arguments
-    texts = [str(one[0].value) for one in paths if isinstance(one[0], LiteralValue)]
+    texts = [str(getter_arguments[0].value) for getter_arguments in paths if isinstance(getter_arguments[0], LiteralValue)]
     joined = path_text((*parse_path(texts[0]), *parse_path(texts[1])))
     return [inner.arguments[0], LiteralValue(joined, TEXT_TYPE), *arguments[2:]]
 
@@ -102,7 +104,7 @@ def extract(call: FunctionCall, array: Any) -> Any:
     """
     from sparkexpr.variant import extraction
 
-    path, *rest = (str(one.value) for one in call.arguments[1:] if isinstance(one, LiteralValue))
+    path, *rest = (str(argument.value) for argument in call.arguments[1:] if isinstance(argument, LiteralValue))
     zone = rest[1] if len(rest) > 1 else UTC
     return extraction.get_values(array, parse_path(path), call.type, zone, strict=call.function == "variant_get")
 

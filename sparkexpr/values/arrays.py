@@ -44,16 +44,16 @@ def numpy_array(array: Any) -> AnyArray:
     >>> numpy_array(pa.array([3, 1])).tolist(), numpy_array(pa.array([True, False, True])[1:]).tolist()
     ([3, 1], [False, True])
     """
-    found: AnyArray
+    values: AnyArray
     if isinstance(array, pa.Array) and not array.null_count:
         if pa.types.is_boolean(array.type):
             if not len(array):
                 return np.zeros(0, np.bool_)
             bits = np.frombuffer(array.buffers()[1], np.uint8)
-            found = np.unpackbits(bits, count=array.offset + len(array), bitorder="little")[array.offset :].view(np.bool_)
-            return found
+            values = np.unpackbits(bits, count=array.offset + len(array), bitorder="little")[array.offset :].view(np.bool_)
+            return values
         if pa.types.is_integer(array.type) or pa.types.is_floating(array.type):
-            found = np.from_dlpack(array)
-            return found
-    found = array.to_numpy(zero_copy_only=False)
-    return found
+            values = np.from_dlpack(array)
+            return values
+    values = array.to_numpy(zero_copy_only=False)
+    return values

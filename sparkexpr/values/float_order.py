@@ -25,8 +25,8 @@ def sortable_bits(bits: AnyArray, width: int = 64) -> Int64s:
     The patterns are signed. The function is its own inverse.
     """
     wide = bits.astype(np.int64, copy=False)
-    found: Int64s = wide ^ ((wide >> (width - 1)) & (2 ** (width - 1) - 1))
-    return found
+    mapped: Int64s = wide ^ ((wide >> (width - 1)) & (2 ** (width - 1) - 1))
+    return mapped
 
 
 def total_order(floats: AnyArray) -> Int64s:
@@ -44,8 +44,8 @@ def spark_order(floats: Any) -> Any:
     >>> spark_order(np.array([-1.0, -0.0, 0.0, float("inf"), float("nan")])).argsort(kind="stable").tolist(), spark_order(-0.0)
     ([0, 1, 2, 3, 4], 0)
     """
-    found = total_order(np.asarray(floats, np.float64) + 0.0)  # turns -0.0 into 0.0
-    return found if found.ndim else int(found)
+    ordered = total_order(np.asarray(floats, np.float64) + 0.0)  # turns -0.0 into 0.0
+    return ordered if ordered.ndim else int(ordered)
 
 
 def total_order_key(value: Any) -> tuple[Any, ...]:
@@ -84,8 +84,8 @@ def extremes(array: Any, column_type: ColumnType) -> tuple[Plain, Plain]:
     (-2.0, nan)
     """
     physical = plain_array(array, column_type)
-    found = pc.min_max(physical)
-    least, greatest = found["min"].as_py(), found["max"].as_py()
+    bounds = pc.min_max(physical)
+    least, greatest = bounds["min"].as_py(), bounds["max"].as_py()
     if column_type.kind in FLOATS:  # Arrow ignores NaN
         nans = pc.sum(pc.is_nan(physical)).as_py() or 0
         if nans:

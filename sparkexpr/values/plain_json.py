@@ -26,14 +26,14 @@ def plain_to_json(value: Plain) -> Any:
             return value
 
 
-def plain_from_json(given: Any) -> Plain:
+def plain_from_json(encoded: Any) -> Plain:
     """Return the value that ``plain_to_json`` encoded.
 
     Raises ``ValueError`` for anything else.
     """
-    match given:
+    match encoded:
         case bool() | int() | str() | None:
-            return given
+            return encoded
         case {"float": str(text), **rest} if not rest:
             try:
                 return float.fromhex(text)

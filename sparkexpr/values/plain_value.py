@@ -139,12 +139,12 @@ def plain_values(array: Any, column_type: ColumnType) -> list[Plain]:
     >>> plain_values(plain_array(pa.array([1, None], pa.timestamp("ms")), ColumnType(Kind.TIMESTAMP, precision=3)), ColumnType(Kind.TIMESTAMP))
     [1, None]
     """
-    found: list[Any] = array.to_pylist()
+    values: list[Any] = array.to_pylist()
     if column_type.kind is Kind.DECIMAL:
-        return [None if value is None else int(value) for value in found]
+        return [None if value is None else int(value) for value in values]
     if column_type.kind is Kind.FLOAT:
-        return [None if value is None else float(value) for value in found]
-    return found
+        return [None if value is None else float(value) for value in values]
+    return values
 
 
 def from_scalar(scalar: Any, column_type: ColumnType) -> Plain:

@@ -48,11 +48,11 @@ def time_zone(zone: str | Callable[[], str]) -> Iterator[None]:
     """
     if isinstance(zone, str):
         name = zone_named(zone)
-        found: Callable[[], str] = lambda: name  # noqa: E731  # a constant
+        resolve: Callable[[], str] = lambda: name  # noqa: E731  # a constant
     else:
-        given = zone
-        found = cache(lambda: zone_named(given()))
-    token = _zone.set(found)
+        lookup = zone
+        resolve = cache(lambda: zone_named(lookup()))
+    token = _zone.set(resolve)
     try:
         yield
     finally:
@@ -64,8 +64,8 @@ def session_zone() -> str:
 
     Outside a block, the zone of the process. Raises ``InvalidArgument`` if that has no name.
     """
-    found = _zone.get()
-    return process_zone() if found is None else found()
+    resolve = _zone.get()
+    return process_zone() if resolve is None else resolve()
 
 
 def process_zone() -> str:
@@ -78,15 +78,15 @@ def process_zone() -> str:
 
 @lru_cache(maxsize=16)
 def _zone_of_process(variable: str) -> str:
-    given = variable.lstrip(":")
-    if not given:
+    zone = variable.lstrip(":")
+    if not zone:
         link = str(Path("/etc/localtime").resolve())
-        given = link.partition(_DATABASE)[2] or UTC
-    given = given.partition(_DATABASE)[2] or given
+        zone = link.partition(_DATABASE)[2] or UTC
+    zone = zone.partition(_DATABASE)[2] or zone
     try:
-        return zone_named(given)
+        return zone_named(zone)
     except InvalidArgument:
-        raise InvalidArgument(f"the time zone '{given}' of this process is unknown; set TZ, for example TZ=Europe/Berlin") from None
+        raise InvalidArgument(f"the time zone '{zone}' of this process is unknown; set TZ, for example TZ=Europe/Berlin") from None
 
 
 @lru_cache(maxsize=256)
@@ -158,8 +158,8 @@ def to_moment(clocks: Any, zone: str) -> Any:
 
 
 def _moments(clocks: Any, zone: str) -> Any:
-    found = pc.assume_timezone(clocks, zone, ambiguous="earliest", nonexistent="latest")
-    return found.cast(pa.timestamp(clocks.type.unit, UTC))
+    instants = pc.assume_timezone(clocks, zone, ambiguous="earliest", nonexistent="latest")
+    return instants.cast(pa.timestamp(clocks.type.unit, UTC))
 
 
 def instant_of(wall_nanos: int, zone: str) -> int:

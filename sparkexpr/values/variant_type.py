@@ -22,8 +22,12 @@ def is_variant_type(kind: pa.DataType) -> bool:
     """
     if not pa.types.is_struct(kind) or kind.num_fields != 2:
         return False
-    at = kind.get_field_index("metadata")
-    return at >= 0 and kind.get_field_index("value") >= 0 and (kind.field(at).metadata or {}).get(b"variant") == b"true"
+    metadata_index = kind.get_field_index("metadata")
+    return (
+        metadata_index >= 0
+        and kind.get_field_index("value") >= 0
+        and (kind.field(metadata_index).metadata or {}).get(b"variant") == b"true"
+    )
 
 
 def variant_array(values: Any, metadata: Any, nulls: Any = None) -> Any:

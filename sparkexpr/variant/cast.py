@@ -75,8 +75,8 @@ class InvalidCastError(ValueError):
     """A value has no counterpart in the wanted type."""
 
 
-def cast_value(kind: ValueKind, value: Any, wanted: ColumnType, zone: str) -> Plain:
-    """Return a value as a plain value of type ``wanted``.
+def cast_value(kind: ValueKind, value: Any, target: ColumnType, zone: str) -> Plain:
+    """Return a value as a plain value of type ``target``.
 
     value: Dates are days, timestamps microseconds, binaries bytes, objects and arrays JSON texts, UUIDs texts.
 
@@ -85,29 +85,29 @@ def cast_value(kind: ValueKind, value: Any, wanted: ColumnType, zone: str) -> Pl
     >>> cast_value(ValueKind.STRING, " 7 ", ColumnType(Kind.INT), "UTC"), cast_value(ValueKind.DOUBLE, 2.9, ColumnType(Kind.INT), "UTC")
     (7, 2)
     """
-    found: Plain
-    if kind in _TEXTS_ONLY and wanted.kind not in STRINGS:
+    plain: Plain
+    if kind in _TEXTS_ONLY and target.kind not in STRINGS:
         _refuse()
-    match wanted.kind:
+    match target.kind:
         case Kind.BOOLEAN:
-            found = _to_boolean(kind, value)
+            plain = _to_boolean(kind, value)
         case number if number in INTEGERS:
-            found = _to_integer(kind, value, _BITS[number])
+            plain = _to_integer(kind, value, _BITS[number])
         case number if number in FLOATS:
-            found = _to_float(kind, value, single=number is Kind.FLOAT)
+            plain = _to_float(kind, value, single=number is Kind.FLOAT)
         case Kind.DECIMAL:
-            found = _to_decimal(kind, value, wanted)
+            plain = _to_decimal(kind, value, target)
         case text if text in STRINGS:
-            found = _to_text(kind, value, zone)
+            plain = _to_text(kind, value, zone)
         case binary if binary in BINARIES:
-            found = value.encode() if kind is ValueKind.STRING else value if kind is ValueKind.BINARY else _refuse()
+            plain = value.encode() if kind is ValueKind.STRING else value if kind is ValueKind.BINARY else _refuse()
         case Kind.DATE:
-            found = _to_date(kind, value, zone)
+            plain = _to_date(kind, value, zone)
         case Kind.TIMESTAMP | Kind.TIMESTAMP_LTZ:
-            found = _to_timestamp(kind, value, zone, zoned=wanted.kind is Kind.TIMESTAMP_LTZ)
+            plain = _to_timestamp(kind, value, zone, zoned=target.kind is Kind.TIMESTAMP_LTZ)
         case _:
             _refuse()
-    return found
+    return plain
 
 
 def _refuse() -> Any:
@@ -159,12 +159,12 @@ def _to_float(kind: ValueKind, value: Any, *, single: bool) -> float:
 
 
 def _parse_float(text: str, *, single: bool) -> float:
-    found = _FLOAT.fullmatch(text)
+    decimal_match = _FLOAT.fullmatch(text)
     if (hexadecimal := _HEX_FLOAT.fullmatch(text)) is not None:
         return _parse_hex(hexadecimal[1])
-    if found is None:
+    if decimal_match is None:
         return float("nan" if text in {"+NaN", "-NaN"} else _SPECIAL_FLOATS.get(text.lower(), "") or _refuse())
-    return float(np.float32(found[1])) if single else float(found[1])
+    return float(np.float32(decimal_match[1])) if single else float(decimal_match[1])
 
 
 def _parse_hex(text: str) -> float:
@@ -181,7 +181,7 @@ def _single(number: float) -> float:
         return float("inf") if number > 0 else float("-inf")
 
 
-def _to_decimal(kind: ValueKind, value: Any, wanted: ColumnType) -> int:
+def _to_decimal(kind: ValueKind, value: Any, target: ColumnType) -> int:
     match kind:
         case ValueKind.BOOLEAN | ValueKind.INTEGER:
             exact = Decimal(int(value))
@@ -198,10 +198,10 @@ def _to_decimal(kind: ValueKind, value: Any, wanted: ColumnType) -> int:
             _refuse()
     with localcontext(_WIDE):
         try:
-            unscaled = int(exact.quantize(Decimal(1).scaleb(-wanted.scale)).scaleb(wanted.scale))
+            unscaled = int(exact.quantize(Decimal(1).scaleb(-target.scale)).scaleb(target.scale))
         except InvalidOperation:
             _refuse()
-    return unscaled if abs(unscaled) < 10**wanted.precision else int(_refuse())
+    return unscaled if abs(unscaled) < 10**target.precision else int(_refuse())
 
 
 def _to_text(kind: ValueKind, value: Any, zone: str) -> str:
@@ -269,10 +269,10 @@ def _instant(wall: int, zone: str) -> int:
 
 def _parse_date(text: str) -> tuple[int, str | None]:
     """Return days since 1970, and the text of the time behind the date."""
-    found = _DATE.fullmatch(text)
-    if found is None:
+    date_match = _DATE.fullmatch(text)
+    if date_match is None:
         _refuse()
-    sign, year, month, day, rest = found.groups() if found is not None else ("", "", "", "", "")
+    sign, year, month, day, rest = date_match.groups() if date_match is not None else ("", "", "", "", "")
     number = -int(year) if sign == "-" else int(year)
     cycles, small = divmod(number, 400)
     try:
@@ -286,10 +286,10 @@ def _parse_timestamp(text: str, zone: str, *, zoned: bool) -> int:
     days, rest = _parse_date(text)
     wall, where = days * _DAY, ""
     if rest is not None:
-        found = _TIME.fullmatch(rest)
-        if found is None:
+        time_match = _TIME.fullmatch(rest)
+        if time_match is None:
             _refuse()
-        hour, minute, second, fraction, where = found.groups() if found is not None else ("0", "0", "0", "", "")
+        hour, minute, second, fraction, where = time_match.groups() if time_match is not None else ("0", "0", "0", "", "")
         clock = int(hour), int(minute or 0), int(second or 0)
         if clock[0] > 23 or clock[1] > 59 or clock[2] > 59 or (where and second is None):
             _refuse()

@@ -60,10 +60,10 @@ def decode(value: bytes, metadata: bytes) -> Any:
     def with_names(start: int, end: int) -> Any:
         basic = value[start] & 3 if start < end else None
         if basic == Basic.OBJECT:
-            found = {}
+            members = {}
             for name, part in fields(value, start, end, keys):
-                found[name] = with_names(*part)  # a comprehension would be a second frame
-            return found
+                members[name] = with_names(*part)  # a comprehension would be a second frame
+            return members
         if basic == Basic.ARRAY:
             listed = []
             for part in elements(value, start, end):
@@ -93,14 +93,14 @@ def to_json(value: bytes, metadata: bytes, zone: str = UTC_ZONE, start: int = 0)
         basic = value[start] & 3 if start < end else None
         if basic == Basic.OBJECT:
             parts.append("{")
-            for at, (name, part) in enumerate(fields(value, start, end, keys)):
-                parts.append(f"{',' if at else ''}{_quoted(name)}:")
+            for index, (name, part) in enumerate(fields(value, start, end, keys)):
+                parts.append(f"{',' if index else ''}{_quoted(name)}:")
                 write(*part)
             parts.append("}")
         elif basic == Basic.ARRAY:
             parts.append("[")
-            for at, part in enumerate(elements(value, start, end)):
-                if at:
+            for index, part in enumerate(elements(value, start, end)):
+                if index:
                     parts.append(",")
                 write(*part)
             parts.append("]")
@@ -130,7 +130,7 @@ def key_names(metadata: bytes) -> tuple[str, ...]:
     start = 1 + (count + 2) * width
     if start > len(metadata):
         raise CorruptVariant(f"the metadata names {count} keys, but has {len(metadata)} bytes")
-    ends = [unsigned(metadata, 1 + (at + 1) * width, width, len(metadata)) for at in range(count + 1)]
+    ends = [unsigned(metadata, 1 + (index + 1) * width, width, len(metadata)) for index in range(count + 1)]
     if any(low > high for low, high in itertools.pairwise(ends)) or start + ends[-1] > len(metadata):
         raise CorruptVariant("the metadata has keys outside of its bytes")
     try:
@@ -139,11 +139,11 @@ def key_names(metadata: bytes) -> tuple[str, ...]:
         raise CorruptVariant(f"a key is no UTF-8: {error}") from error
 
 
-def unsigned(data: bytes, at: int, width: int, end: int) -> int:
+def unsigned(data: bytes, position: int, width: int, end: int) -> int:
     """Return the little-endian number at a position."""
-    if at + width > end:
-        raise CorruptVariant(f"the value ends before the number at byte {at}")
-    return int.from_bytes(data[at : at + width], "little")
+    if position + width > end:
+        raise CorruptVariant(f"the value ends before the number at byte {position}")
+    return int.from_bytes(data[position : position + width], "little")
 
 
 def _count(value: bytes, start: int, end: int, large_bit: int) -> int:
@@ -157,11 +157,11 @@ def fields(value: bytes, start: int, end: int, keys: tuple[str, ...]) -> Iterato
     ids = start + 1 + (4 if header & 16 else 1)
     offsets = ids + count * id_width
     data = offsets + (count + 1) * width
-    for at in range(count):
-        number = unsigned(value, ids + at * id_width, id_width, end)
+    for index in range(count):
+        number = unsigned(value, ids + index * id_width, id_width, end)
         if number >= len(keys):
             raise CorruptVariant(f"an object has key number {number}, but the metadata has {len(keys)} keys")
-        yield keys[number], (data + unsigned(value, offsets + at * width, width, end), end)
+        yield keys[number], (data + unsigned(value, offsets + index * width, width, end), end)
 
 
 def elements(value: bytes, start: int, end: int) -> Iterator[_Part]:
@@ -170,8 +170,8 @@ def elements(value: bytes, start: int, end: int) -> Iterator[_Part]:
     count, width = _count(value, start, end, 2), (header & 3) + 1
     offsets = start + 1 + (4 if header & 4 else 1)
     data = offsets + (count + 1) * width
-    for at in range(count):
-        yield data + unsigned(value, offsets + at * width, width, end), end
+    for index in range(count):
+        yield data + unsigned(value, offsets + index * width, width, end), end
 
 
 def value_end(value: bytes, start: int, end: int) -> int:
@@ -187,10 +187,10 @@ def value_end(value: bytes, start: int, end: int) -> int:
     count, width = _count(value, start, end, 4 if is_object else 2), (header & 3) + 1
     ids = count * ((header >> 2 & 3) + 1) if is_object else 0
     last = start + 1 + (4 if header & (16 if is_object else 4) else 1) + ids + count * width
-    found = last + width + unsigned(value, last, width, end)
-    if found > end:
-        raise CorruptVariant(f"the value has {end} bytes, but a part ends at byte {found}")
-    return found
+    position = last + width + unsigned(value, last, width, end)
+    if position > end:
+        raise CorruptVariant(f"the value has {end} bytes, but a part ends at byte {position}")
+    return position
 
 
 def primitive(value: bytes, start: int, end: int) -> tuple[Primitive, bytes]:
@@ -220,8 +220,8 @@ def primitive_place(value: bytes, start: int, end: int) -> tuple[Primitive, int,
     return kind, start, size
 
 
-def _python(found: tuple[Primitive, bytes]) -> Any:
-    kind, content = found
+def _python(encoded: tuple[Primitive, bytes]) -> Any:
+    kind, content = encoded
     match kind:
         case Primitive.DATE:
             return _EPOCH.date() + timedelta(_within_years(struct.unpack("<i", content)[0], "date", 1))
@@ -264,34 +264,34 @@ def scalar(kind: Primitive, content: bytes) -> Any:
 
 
 def _json(kind: Primitive, content: bytes, zone: str) -> str:
-    found = scalar(kind, content)
+    decoded = scalar(kind, content)
     match kind:
         case Primitive.NULL:
             return "null"
         case Primitive.TRUE | Primitive.FALSE:
-            return "true" if found else "false"
+            return "true" if decoded else "false"
         case Primitive.STRING:
-            return _quoted(found)
+            return _quoted(decoded)
         case Primitive.DOUBLE | Primitive.FLOAT:
-            shown = float_text(found, single=kind is Primitive.FLOAT)
+            shown = float_text(decoded, single=kind is Primitive.FLOAT)
             return f'"{shown}"' if shown[-1] in "Ny" else shown
         case Primitive.DECIMAL4 | Primitive.DECIMAL8 | Primitive.DECIMAL16:
-            return decimal_text(found)
+            return decimal_text(decoded)
         case Primitive.BINARY:
             return f'"{base64.b64encode(content).decode()}"'
         case Primitive.DATE:
-            return f'"{date_text(found)}"'
+            return f'"{date_text(decoded)}"'
         case Primitive.TIMESTAMP_NTZ:
-            return f'"{clock_text(found)}"'
+            return f'"{clock_text(decoded)}"'
         case Primitive.TIMESTAMP:
-            wall = wall_micros(found, zone)
-            minutes = abs(wall - found) // 60_000_000
-            return f'"{clock_text(wall)}{"-" if wall < found else "+"}{minutes // 60:02}:{minutes % 60:02}"'
-    return f'"{found}"' if kind is Primitive.UUID else str(found)
+            wall = wall_micros(decoded, zone)
+            minutes = abs(wall - decoded) // 60_000_000
+            return f'"{clock_text(wall)}{"-" if wall < decoded else "+"}{minutes // 60:02}:{minutes % 60:02}"'
+    return f'"{decoded}"' if kind is Primitive.UUID else str(decoded)
 
 
 def _quoted(text: str) -> str:
-    return _CONTROL.sub(lambda found: found[0][:2] + found[0][2:].upper(), json.dumps(text, ensure_ascii=False))
+    return _CONTROL.sub(lambda escape: escape[0][:2] + escape[0][2:].upper(), json.dumps(text, ensure_ascii=False))
 
 
 def float_text(number: float, *, single: bool = False) -> str:

@@ -67,8 +67,8 @@ class Keys:
         width = _width(max(size, len(names)))
         ends = accumulate(map(len, names), initial=0)
         numbers = b"".join([number.to_bytes(width, "little") for number in (len(names), *ends)])
-        found = bytes([VERSION | (width - 1) << 6]) + numbers + b"".join(names)
-        return _checked(found, "the keys of its objects take")
+        encoded = bytes([VERSION | (width - 1) << 6]) + numbers + b"".join(names)
+        return _checked(encoded, "the keys of its objects take")
 
 
 def encode(value: object) -> Encoded:
@@ -81,8 +81,8 @@ def encode(value: object) -> Encoded:
     ('020100000803020002030c0100', b'\x01\x01\x00\x01a')
     """
     keys = Keys()
-    found = _checked(_encode(value, keys, 0), "it takes")
-    return Encoded(found, keys.metadata())
+    encoded = _checked(_encode(value, keys, 0), "it takes")
+    return Encoded(encoded, keys.metadata())
 
 
 def encode_json(text: str | bytes) -> Encoded:
@@ -135,11 +135,11 @@ def _refuse_constant(text: str) -> None:
 
 
 def _distinct_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    value_by_key = dict(pairs)
+    if len(value_by_key) < len(pairs):
         names = [name for name, _ in pairs]
         raise ValueError(f"an object has the key {next(name for name in names if names.count(name) > 1)!r} twice")
-    return found
+    return value_by_key
 
 
 _DECODER = json.JSONDecoder(parse_int=_integer, parse_float=_number, parse_constant=_refuse_constant, object_pairs_hook=_distinct_keys)
@@ -167,10 +167,10 @@ def copy_value(value: bytes, start: int, end: int, names: tuple[str, ...], keys:
     """
     basic = value[start] & 3 if start < end else None
     if basic == Basic.OBJECT:
-        found = {}
+        members = {}
         for name, part in fields(value, start, end, names):  # comprehensions would be second frames
-            found[name] = keys.id_of(name), copy_value(value, *part, names, keys)
-        return encode_object(found)
+            members[name] = keys.id_of(name), copy_value(value, *part, names, keys)
+        return encode_object(members)
     if basic == Basic.ARRAY:
         parts = []
         for part in elements(value, start, end):
@@ -242,11 +242,11 @@ def _encode_decimal(value: Decimal) -> bytes:
     sign, digits, exponent = value.as_tuple()
     if not isinstance(exponent, int):
         raise InvalidArgument(f"{value} is no DECIMAL that a VARIANT can store; give a float")
-    kept = digits[: MOST_DIGITS + 1]  # one digit too many is refused below; Python reads no integer of more than 4300
-    number = int("".join(map(str, kept))) * 10 ** min(max(exponent, 0), MOST_DIGITS + 1)
+    leading_digits = digits[: MOST_DIGITS + 1]  # one digit too many is refused below; Python reads no integer of more than 4300
+    number = int("".join(map(str, leading_digits))) * 10 ** min(max(exponent, 0), MOST_DIGITS + 1)
     scale = max(-exponent, 0)
-    for kind, most in DECIMAL_DIGITS.items():
-        if number < 10**most and scale <= most:
+    for kind, digit_limit in DECIMAL_DIGITS.items():
+        if number < 10**digit_limit and scale <= digit_limit:
             unscaled: int = -number if sign else number
             return primitive_header(kind) + bytes([scale]) + unscaled.to_bytes(DECIMAL_WIDTHS[kind], "little", signed=True)
     raise InvalidArgument(f"{value!s:.60} has more than {MOST_DIGITS} digits, the most of a DECIMAL in a VARIANT; give a float or a text")
@@ -310,9 +310,9 @@ def _width(number: int) -> int:
     return 1 if number <= 0xFF else 2 if number <= 0xFFFF else 3 if number <= 0xFFFFFF else 4
 
 
-def _checked(found: bytes, what: str) -> bytes:
-    if len(found) > MOST_BYTES:
+def _checked(encoded: bytes, what: str) -> bytes:
+    if len(encoded) > MOST_BYTES:
         raise InvalidArgument(
-            f"a VARIANT is too large: {what} {len(found)} bytes, and {MOST_BYTES} are allowed; split it, or store it as BYTES"
+            f"a VARIANT is too large: {what} {len(encoded)} bytes, and {MOST_BYTES} are allowed; split it, or store it as BYTES"
         )
-    return found
+    return encoded

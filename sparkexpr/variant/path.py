@@ -21,11 +21,11 @@ def parse_path(path: str) -> tuple[str | int, ...]:
     (('a', 0, 'b c'), ())
     """
     steps: list[str | int] = []
-    at = 1
-    while path[:1] == "$" and at < len(path) and (found := _STEP.match(path, at)) is not None:
-        steps.append(int(found[2]) if found[2] is not None else found[1] or found[3] or found[4])
-        at = found.end()
-    if path[:1] != "$" or at < len(path) or any(isinstance(step, int) and step >= 1 << 31 for step in steps):
+    position = 1
+    while path[:1] == "$" and position < len(path) and (step_match := _STEP.match(path, position)) is not None:
+        steps.append(int(step_match[2]) if step_match[2] is not None else step_match[1] or step_match[3] or step_match[4])
+        position = step_match.end()
+    if path[:1] != "$" or position < len(path) or any(isinstance(step, int) and step >= 1 << 31 for step in steps):
         raise InvalidFilter(f"'{path}' is no path into a VARIANT; write it as $.key[0]['other key']")
     return tuple(steps)
 

@@ -116,14 +116,14 @@ class VariantRows:
 
         Raises ``CorruptVariant`` for a value that has no bytes, or a type that Paimon does not know.
         """
-        at = np.flatnonzero(self.present)
-        found = np.zeros(len(self.starts), np.int8)
-        self._check(at, self.starts[at], np.ones(len(at), np.int64))
-        found[at] = _KINDS[self.data[self.starts[at]]]
-        if (found == _UNKNOWN).any():
-            header = int(self.data[self.starts[np.flatnonzero(found == _UNKNOWN)[0]]])
+        present_rows = np.flatnonzero(self.present)
+        kinds = np.zeros(len(self.starts), np.int8)
+        self._check(present_rows, self.starts[present_rows], np.ones(len(present_rows), np.int64))
+        kinds[present_rows] = _KINDS[self.data[self.starts[present_rows]]]
+        if (kinds == _UNKNOWN).any():
+            header = int(self.data[self.starts[np.flatnonzero(kinds == _UNKNOWN)[0]]])
             raise CorruptVariant(f"a value has type {header >> 2}, which Paimon does not know")
-        return found
+        return kinds
 
     def step(self, step: str | int) -> VariantRows:
         """Return the field or element of each row. It is absent where the row has none."""
@@ -134,10 +134,10 @@ class VariantRows:
         starts = np.full(len(self.starts), -1, np.int64)
         objects = np.flatnonzero(self.kinds == ValueKind.OBJECT)
         for ids in self._numbers_of(name, np.unique(self.codes[objects])):
-            at = objects[ids[self.codes[objects]] >= 0]
-            if len(at):
-                found, positions = self._fields(at, ids[self.codes[at]])
-                starts[found] = positions
+            candidates = objects[ids[self.codes[objects]] >= 0]
+            if len(candidates):
+                matching_rows, positions = self._fields(candidates, ids[self.codes[candidates]])
+                starts[matching_rows] = positions
         return replace(self, starts=starts)
 
     def _numbers_of(self, name: str, used: Int64s) -> list[Int64s]:
@@ -145,114 +145,114 @@ class VariantRows:
 
         More than one array only if metadata repeats the key.
         """
-        found: list[Int64s] = []
+        numbers_by_rank: list[Int64s] = []
         for code in used.tolist():
-            for rank, number in enumerate([at for at, key in enumerate(key_names(self.metadata[code])) if key == name]):
-                if rank == len(found):
-                    found.append(np.full(len(self.metadata), -1, np.int64))
-                found[rank][code] = number
-        return found
+            for rank, number in enumerate([key_number for key_number, key in enumerate(key_names(self.metadata[code])) if key == name]):
+                if rank == len(numbers_by_rank):
+                    numbers_by_rank.append(np.full(len(self.metadata), -1, np.int64))
+                numbers_by_rank[rank][code] = number
+        return numbers_by_rank
 
-    def _fields(self, at: Int64s, numbers: Int64s) -> tuple[Int64s, Int64s]:
+    def _fields(self, row_numbers: Int64s, numbers: Int64s) -> tuple[Int64s, Int64s]:
         """Return the rows whose object has a key number, and the position of its value."""
-        starts = self.starts[at]
+        starts = self.starts[row_numbers]
         header = self.data[starts].astype(np.int64) >> 2
         width, id_width, wide = (header & 3) + 1, (header >> 2 & 3) + 1, np.where(header & 16, 4, 1)
-        counts = self._unsigned(at, starts + 1, wide)
+        counts = self._unsigned(row_numbers, starts + 1, wide)
         ids = starts + 1 + wide
         offsets = ids + counts * id_width
-        self._check(at, ids, counts * id_width + (counts + 1) * width)
-        owner = np.repeat(np.arange(len(at)), counts)
+        self._check(row_numbers, ids, counts * id_width + (counts + 1) * width)
+        owner = np.repeat(np.arange(len(row_numbers)), counts)
         number = np.arange(len(owner)) - np.repeat(np.cumsum(counts) - counts, counts)
-        stored = self._unsigned(at[owner], ids[owner] + number * id_width[owner], id_width[owner])
+        stored = self._unsigned(row_numbers[owner], ids[owner] + number * id_width[owner], id_width[owner])
         hits = np.flatnonzero(stored == numbers[owner])
         owner, number = owner[hits], number[hits]
-        places = self._unsigned(at[owner], offsets[owner] + number * width[owner], width[owner])
-        return at[owner], offsets[owner] + (counts[owner] + 1) * width[owner] + places
+        places = self._unsigned(row_numbers[owner], offsets[owner] + number * width[owner], width[owner])
+        return row_numbers[owner], offsets[owner] + (counts[owner] + 1) * width[owner] + places
 
     def element(self, index: int) -> VariantRows:
         """Return the element ``index``, from 0, of each row's array."""
-        found = np.full(len(self.starts), -1, np.int64)
-        at = np.flatnonzero(self.kinds == ValueKind.ARRAY)
-        starts = self.starts[at]
+        element_starts = np.full(len(self.starts), -1, np.int64)
+        array_rows = np.flatnonzero(self.kinds == ValueKind.ARRAY)
+        starts = self.starts[array_rows]
         header = self.data[starts].astype(np.int64) >> 2
         width, wide = (header & 3) + 1, np.where(header & 4, 4, 1)
-        counts = self._unsigned(at, starts + 1, wide)
+        counts = self._unsigned(array_rows, starts + 1, wide)
         offsets = starts + 1 + wide
-        self._check(at, offsets, (counts + 1) * width)
-        inside = index < counts
-        at, offsets, width, counts = at[inside], offsets[inside], width[inside], counts[inside]
-        found[at] = offsets + (counts + 1) * width + self._unsigned(at, offsets + index * width, width)
-        return replace(self, starts=found)
+        self._check(array_rows, offsets, (counts + 1) * width)
+        has_element = index < counts
+        array_rows, offsets, width, counts = array_rows[has_element], offsets[has_element], width[has_element], counts[has_element]
+        element_starts[array_rows] = offsets + (counts + 1) * width + self._unsigned(array_rows, offsets + index * width, width)
+        return replace(self, starts=element_starts)
 
-    def booleans(self, at: Int64s) -> Mask:
-        """Return the values of rows ``at``, which are booleans."""
-        found: Mask = self.data[self.starts[at]] == Primitive.TRUE << 2
-        return found
+    def booleans(self, row_numbers: Int64s) -> Mask:
+        """Return the values of rows ``row_numbers``, which are booleans."""
+        is_true: Mask = self.data[self.starts[row_numbers]] == Primitive.TRUE << 2
+        return is_true
 
-    def integers(self, at: Int64s) -> Int64s:
-        """Return the values of rows ``at``: integers, days, or microseconds."""
-        widths = _INTEGER_WIDTHS[self.data[self.starts[at]] >> 2]
-        raw = self._unsigned(at, self.starts[at] + 1, widths)
+    def integers(self, row_numbers: Int64s) -> Int64s:
+        """Return the values of rows ``row_numbers``: integers, days, or microseconds."""
+        widths = _INTEGER_WIDTHS[self.data[self.starts[row_numbers]] >> 2]
+        raw = self._unsigned(row_numbers, self.starts[row_numbers] + 1, widths)
         spare = (8 - widths) * 8
         signed: Int64s = (raw << spare) >> spare
         return signed
 
-    def floats(self, at: Int64s, *, single: bool) -> Any:
-        """Return the values of rows ``at``, which are DOUBLE, or FLOAT if ``single``."""
-        raw = self._unsigned(at, self.starts[at] + 1, np.full(len(at), 4 if single else 8))
+    def floats(self, row_numbers: Int64s, *, single: bool) -> Any:
+        """Return the values of rows ``row_numbers``, which are DOUBLE, or FLOAT if ``single``."""
+        raw = self._unsigned(row_numbers, self.starts[row_numbers] + 1, np.full(len(row_numbers), 4 if single else 8))
         return raw.astype(np.uint32).view(np.float32) if single else raw.view(np.float64)
 
-    def decimals(self, at: Int64s) -> list[Decimal]:
-        """Return the values of rows ``at``, which are decimals of any scale.
+    def decimals(self, row_numbers: Int64s) -> list[Decimal]:
+        """Return the values of rows ``row_numbers``, which are decimals of any scale.
 
         Raises ``CorruptVariant`` for one with more digits than its form has.
         """
-        codes = self.data[self.starts[at]] >> 2
-        found: list[Decimal] = [Decimal(0)] * len(at)
+        codes = self.data[self.starts[row_numbers]] >> 2
+        decimals: list[Decimal] = [Decimal(0)] * len(row_numbers)
         for kind, width in DECIMAL_WIDTHS.items():
-            own = np.flatnonzero(codes == kind)
-            self._check(at[own], self.starts[at[own]], np.full(len(own), width + 2))
-            for position, start in zip(own.tolist(), self.starts[at[own]].tolist(), strict=True):
+            positions = np.flatnonzero(codes == kind)
+            self._check(row_numbers[positions], self.starts[row_numbers[positions]], np.full(len(positions), width + 2))
+            for position, start in zip(positions.tolist(), self.starts[row_numbers[positions]].tolist(), strict=True):
                 number = int.from_bytes(self.data[start + 2 : start + 2 + width].tobytes(), "little", signed=True)
                 scale = int(self.data[start + 1])
                 if abs(number) >= 10 ** DECIMAL_DIGITS[kind] or scale > DECIMAL_DIGITS[kind]:
                     raise CorruptVariant(f"a decimal of {width} bytes has {len(str(abs(number)))} digits and scale {scale}")
-                found[position] = Decimal((number < 0, tuple(map(int, str(abs(number)))), -scale))
-        return found
+                decimals[position] = Decimal((number < 0, tuple(map(int, str(abs(number)))), -scale))
+        return decimals
 
-    def binaries(self, at: Int64s) -> Any:
-        """Return the bytes of rows ``at``: texts, binaries or UUIDs, as large binary."""
-        starts = self.starts[at]
+    def binaries(self, row_numbers: Int64s) -> Any:
+        """Return the bytes of rows ``row_numbers``: texts, binaries or UUIDs, as large binary."""
+        starts = self.starts[row_numbers]
         header = self.data[starts].astype(np.int64)
         short, uuid = header & 3 == Basic.SHORT_STRING, header == Primitive.UUID << 2
         lengths = np.where(short, header >> 2, 16)
         long = np.flatnonzero(~(short | uuid))
-        lengths[long] = self._unsigned(at[long], starts[long] + 1, np.full(len(long), 4))
+        lengths[long] = self._unsigned(row_numbers[long], starts[long] + 1, np.full(len(long), 4))
         begins = starts + np.where(short | uuid, 1, 5)
-        self._check(at, begins, lengths)
+        self._check(row_numbers, begins, lengths)
         return _gather(self.data, begins, lengths)
 
-    def values(self, at: Int64s) -> list[tuple[bytes, bytes]]:
-        """Return bytes and metadata of the values of rows ``at``. Other bytes may follow those of a value."""
-        codes, ends = self.codes[at].tolist(), self.ends[at].tolist()
+    def values(self, row_numbers: Int64s) -> list[tuple[bytes, bytes]]:
+        """Return bytes and metadata of the values of rows ``row_numbers``. Other bytes may follow those of a value."""
+        codes, ends = self.codes[row_numbers].tolist(), self.ends[row_numbers].tolist()
         return [
             (self.data[start:end].tobytes(), self.metadata[code])
-            for start, end, code in zip(self.starts[at].tolist(), ends, codes, strict=True)
+            for start, end, code in zip(self.starts[row_numbers].tolist(), ends, codes, strict=True)
         ]
 
-    def _unsigned(self, at: Int64s, places: Int64s, widths: Int64s) -> Int64s:
-        """Return little-endian numbers at ``places`` of rows ``at``."""
-        self._check(at, places, widths)
-        found = np.zeros(len(places), np.uint64)
+    def _unsigned(self, row_numbers: Int64s, places: Int64s, widths: Int64s) -> Int64s:
+        """Return little-endian numbers at ``places`` of rows ``row_numbers``."""
+        self._check(row_numbers, places, widths)
+        numbers = np.zeros(len(places), np.uint64)
         for byte in range(int(widths.max(initial=0))):
             used = np.flatnonzero(widths > byte)
-            found[used] |= self.data[places[used] + byte].astype(np.uint64) << np.uint64(8 * byte)
-        return found.view(np.int64)
+            numbers[used] |= self.data[places[used] + byte].astype(np.uint64) << np.uint64(8 * byte)
+        return numbers.view(np.int64)
 
-    def _check(self, at: Int64s, places: Int64s, lengths: Any) -> None:
+    def _check(self, row_numbers: Int64s, places: Int64s, lengths: Any) -> None:
         """Raise ``CorruptVariant`` for bytes outside of their rows."""
-        if ((lengths < 0) | (places + lengths > self.ends[at])).any():
+        if ((lengths < 0) | (places + lengths > self.ends[row_numbers])).any():
             raise CorruptVariant("the bytes of a value end before one of its parts")
 
 

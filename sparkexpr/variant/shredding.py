@@ -44,25 +44,25 @@ def plain_variants(array: Any) -> Any:
     nulls = array.is_null() if array.null_count else None
     values = array.field("value").cast(pa.binary()) if "value" in names else pa.nulls(len(array), pa.binary())
     if TYPED in names:
-        at = np.flatnonzero(np.asarray(array.is_valid()) & np.asarray(array.field(TYPED).is_valid()))
-        if len(at):
-            values, metadata = _rebuild(array, at, values, metadata)
+        typed_rows = np.flatnonzero(np.asarray(array.is_valid()) & np.asarray(array.field(TYPED).is_valid()))
+        if len(typed_rows):
+            values, metadata = _rebuild(array, typed_rows, values, metadata)
     if (np.asarray(values.is_null()) & np.asarray(array.is_valid())).any():
         raise CorruptVariant("a row has neither a value nor a typed value")
     return variant_array(values.fill_null(b""), metadata.fill_null(b""), nulls).cast(VARIANT_ARROW)
 
 
-def _rebuild(array: Any, at: Any, values: Any, metadata: Any) -> tuple[Any, Any]:
-    """Return values and metadata, with those of rows ``at`` joined from their parts."""
-    some = array.take(pa.array(at))
-    coded = some.field("metadata").dictionary_encode()
-    known = [_RowKeys(one) for one in coded.dictionary.to_pylist()]
-    keys = [known[code] for code in coded.indices.to_pylist()]
+def _rebuild(array: Any, row_numbers: Any, values: Any, metadata: Any) -> tuple[Any, Any]:
+    """Return values and metadata, with those of rows ``row_numbers`` joined from their parts."""
+    shredded = array.take(pa.array(row_numbers))
+    coded = shredded.field("metadata").dictionary_encode()
+    distinct_keys = [_RowKeys(encoded_keys) for encoded_keys in coded.dictionary.to_pylist()]
+    keys = [distinct_keys[code] for code in coded.indices.to_pylist()]
     all_values, all_metadata = values.to_pylist(), metadata.to_pylist()
-    for row, value in zip(at.tolist(), _group(some, keys), strict=True):
+    for row, value in zip(row_numbers.tolist(), _group(shredded, keys), strict=True):
         all_values[row] = value
-    for row, own in zip(at.tolist(), keys, strict=True):
-        all_metadata[row] = own.encoded()
+    for row, row_keys in zip(row_numbers.tolist(), keys, strict=True):
+        all_metadata[row] = row_keys.encoded()
     return pa.array(all_values, pa.binary()), pa.array(all_metadata, pa.binary())
 
 
@@ -73,16 +73,16 @@ class _RowKeys:
         self.names = key_names(metadata)
         self._metadata: bytes | None = metadata
         self._keys = Keys()
-        for at, name in enumerate(self.names):
-            if self._keys.id_of(name) != at:
+        for key_number, name in enumerate(self.names):
+            if self._keys.id_of(name) != key_number:
                 raise CorruptVariant(f"the metadata of a shredded value has the key {name!r:.40} twice")
 
     def id_of(self, name: str) -> int:
         """Return the number of a key."""
-        found = self._keys.id_of(name)
-        if found >= len(self.names):
+        key_number = self._keys.id_of(name)
+        if key_number >= len(self.names):
             self._metadata = None
-        return found
+        return key_number
 
     def encoded(self) -> bytes:
         """Return the metadata with all keys."""
@@ -102,37 +102,37 @@ def _group(array: Any, keys: Sequence[_RowKeys]) -> _Values:
     if pa.types.is_struct(typed.type):
         return _objects(typed, values, keys)
     if pa.types.is_list(typed.type) or pa.types.is_large_list(typed.type):
-        found: _Values = _arrays(typed, keys)
+        typed_values: _Values = _arrays(typed, keys)
     else:
-        found = _leaves(typed)
-    return [value if one is None else one for one, value in zip(found, values, strict=True)]
+        typed_values = _leaves(typed)
+    return [value if typed_value is None else typed_value for typed_value, value in zip(typed_values, values, strict=True)]
 
 
 def _objects(typed: Any, values: _Values, keys: Sequence[_RowKeys]) -> _Values:
     members = [(name, _group(part, keys)) for name, part in zip(typed.type.names, typed.flatten(), strict=True)]
     shredded = {name for name, _ in members}
-    found = list(values)
+    encoded = list(values)
     for row, there in enumerate(typed.is_valid().to_pylist()):
         if there:
-            own = {name: (keys[row].id_of(name), part) for name, parts in members if (part := parts[row]) is not None}
+            typed_fields = {name: (keys[row].id_of(name), part) for name, parts in members if (part := parts[row]) is not None}
             rest = values[row]
             if rest is not None:
-                own |= _rest_of(rest, keys[row], shredded)
-            found[row] = encode_object(own)
-    return found
+                typed_fields |= _rest_of(rest, keys[row], shredded)
+            encoded[row] = encode_object(typed_fields)
+    return encoded
 
 
 def _rest_of(value: bytes, keys: _RowKeys, shredded: set[str]) -> dict[str, tuple[int, bytes]]:
     """Return the fields of an object that are not typed."""
     if not value or value[0] & 3 != Basic.OBJECT:
         raise CorruptVariant("a row has typed fields, and a value that is no object")
-    found = {
+    untyped = {
         name: (keys.id_of(name), value[start : value_end(value, start, end)])
         for name, (start, end) in fields(value, 0, len(value), keys.names)
     }
-    if both := shredded & found.keys():
-        raise CorruptVariant(f"the field {min(both)!r:.40} is both typed and in the value of a row")
-    return found
+    if duplicates := shredded & untyped.keys():
+        raise CorruptVariant(f"the field {min(duplicates)!r:.40} is both typed and in the value of a row")
+    return untyped
 
 
 def _arrays(typed: Any, keys: Sequence[_RowKeys]) -> _Values:
@@ -140,13 +140,13 @@ def _arrays(typed: Any, keys: Sequence[_RowKeys]) -> _Values:
     ends = np.cumsum(lengths)
     owners = np.repeat(np.arange(len(typed)), lengths).tolist()
     elements = _group(typed.flatten(), [keys[owner] for owner in owners])  # without those of null lists
-    found: _Values = []
+    encoded: _Values = []
     for row, there in enumerate(typed.is_valid().to_pylist()):
         parts = elements[ends[row] - lengths[row] : ends[row]]
         if there and None in parts:
             raise CorruptVariant("a typed array has an element without a value")
-        found.append(encode_array([part for part in parts if part is not None]) if there else None)
-    return found
+        encoded.append(encode_array([part for part in parts if part is not None]) if there else None)
+    return encoded
 
 
 def _leaves(typed: Any) -> _Values:
@@ -160,7 +160,7 @@ def _leaves(typed: Any) -> _Values:
     if pa.types.is_float32(kind):
         return _packed(typed, Primitive.FLOAT, "<f")
     if pa.types.is_fixed_size_binary(kind) and kind.byte_width == 16:
-        return [None if one is None else primitive_header(Primitive.UUID) + one for one in typed.to_pylist()]
+        return [None if value is None else primitive_header(Primitive.UUID) + value for value in typed.to_pylist()]
     is_encodable: tuple[Callable[[Any], bool], ...] = (
         pa.types.is_boolean,
         pa.types.is_signed_integer,
@@ -171,9 +171,9 @@ def _leaves(typed: Any) -> _Values:
     )
     if not any(test(kind) for test in is_encodable):
         raise CorruptVariant(f"a typed value has the type {kind}, which no shredded VARIANT has")
-    return [None if one is None else encode(one).value for one in typed.to_pylist()]
+    return [None if value is None else encode(value).value for value in typed.to_pylist()]
 
 
 def _packed(array: Any, kind: Primitive, form: str) -> _Values:
     header = primitive_header(kind)
-    return [None if one is None else header + struct.pack(form, one) for one in array.to_pylist()]
+    return [None if value is None else header + struct.pack(form, value) for value in array.to_pylist()]

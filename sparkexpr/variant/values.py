@@ -100,7 +100,7 @@ class Variant:
         """
         from sparkexpr.variant import decoding
 
-        return [None if one is None else decoding.decode(*one) for one in _binaries(array)]
+        return [None if pair is None else decoding.decode(*pair) for pair in _binaries(array)]
 
     @staticmethod
     def json_array(array: Any, zone: str = UTC) -> pa.Array:
@@ -110,7 +110,7 @@ class Variant:
         """
         from sparkexpr.variant import decoding
 
-        return pa.array([None if one is None else decoding.to_json(*one, zone) for one in _binaries(array)], pa.string())
+        return pa.array([None if pair is None else decoding.to_json(*pair, zone) for pair in _binaries(array)], pa.string())
 
 
 def variant_column(values: Iterable[object]) -> Any:
@@ -150,30 +150,30 @@ def parse_column(texts: Any, *, strict: bool = True) -> Any:
     """
     from sparkexpr.variant import encoding
 
-    given = texts if isinstance(texts, pa.Array | pa.ChunkedArray) else pa.array(texts, from_pandas=True)
-    if isinstance(given, pa.ChunkedArray):
-        given = given.combine_chunks()
+    array = texts if isinstance(texts, pa.Array | pa.ChunkedArray) else pa.array(texts, from_pandas=True)
+    if isinstance(array, pa.ChunkedArray):
+        array = array.combine_chunks()
     if not (
-        pa.types.is_string(given.type) or pa.types.is_large_string(given.type) or pa.types.is_null(given.type) or "_view" in str(given.type)
+        pa.types.is_string(array.type) or pa.types.is_large_string(array.type) or pa.types.is_null(array.type) or "_view" in str(array.type)
     ):
-        raise InvalidArgument(f"JSON texts are given as Arrow {given.type}; give an array of strings")
-    known: dict[str | None, tuple[bytes, bytes] | None] = {None: None}
-    found: list[tuple[bytes, bytes] | None] = []
-    for row, text in enumerate(given.to_pylist()):
-        if text not in known:
+        raise InvalidArgument(f"JSON texts are given as Arrow {array.type}; give an array of strings")
+    encoded_by_text: dict[str | None, tuple[bytes, bytes] | None] = {None: None}
+    encoded: list[tuple[bytes, bytes] | None] = []
+    for row, text in enumerate(array.to_pylist()):
+        if text not in encoded_by_text:
             try:
-                known[text] = encoding.encode_json(text)
+                encoded_by_text[text] = encoding.encode_json(text)
             except InvalidArgument as error:
                 if strict:
                     raise InvalidArgument(f"row {row}: {error}") from error
-                known[text] = None
-        found.append(known[text])
-    return _column(found)
+                encoded_by_text[text] = None
+        encoded.append(encoded_by_text[text])
+    return _column(encoded)
 
 
-def _column(found: list[tuple[bytes, bytes] | None]) -> Any:
-    values, metadata = ([b"" if one is None else one[at] for one in found] for at in range(2))
-    nulls = pa.array([one is None for one in found], pa.bool_())
+def _column(encoded: list[tuple[bytes, bytes] | None]) -> Any:
+    values, metadata = ([b"" if pair is None else pair[part] for pair in encoded] for part in range(2))
+    nulls = pa.array([pair is None for pair in encoded], pa.bool_())
     return variant_array(pa.array(values, pa.binary()), pa.array(metadata, pa.binary()), nulls)
 
 

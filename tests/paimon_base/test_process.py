@@ -141,7 +141,7 @@ _CYCLES = """
 import gc, weakref
 from paimon_base.process import _Freezer
 gc.collect()
-gc.callbacks.append(_Freezer(few=100, most={most}))
+gc.callbacks.append(_Freezer(min_objects=100, max_objects={most}))
 class Ring:
     def __init__(self):
         self.own = self
