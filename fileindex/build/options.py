@@ -210,9 +210,9 @@ class _Declarations:
 
         The column or entry has precedence over the map column of an entry.
         """
-        own = option in self._options.get((spec.index_type, str(spec.column)), {})
+        of_entry = option in self._options.get((spec.index_type, str(spec.column)), {})
         of_map = option in self._options.get((spec.index_type, spec.column.name), {})
-        return option_key(spec.index_type, spec.column.name if of_map and not own else str(spec.column), option)
+        return option_key(spec.index_type, spec.column.name if of_map and not of_entry else str(spec.column), option)
 
 
 def parse_column(text: str) -> ColumnRef:
@@ -231,8 +231,8 @@ def parse_column(text: str) -> ColumnRef:
 
 def _check(spec: IndexSpec, column_types: Mapping[str, ColumnType], key_of: Callable[[str], str]) -> None:
     key = option_key(spec.index_type, "columns")
-    known = INDEX_TYPES.get(spec.index_type)
-    if known is None:
+    index_type = INDEX_TYPES.get(spec.index_type)
+    if index_type is None:
         raise UnsupportedOption(key, f"index type '{spec.index_type}' is unknown; known types: {', '.join(INDEX_TYPES)}")
     column_type = column_types.get(spec.column.name)
     if column_type is None:
@@ -245,11 +245,11 @@ def _check(spec: IndexSpec, column_types: Mapping[str, ColumnType], key_of: Call
                 key, f"'{spec.column}': the MAP has keys of type {column_type.key.kind}; only string keys are supported"
             )
         column_type = column_type.value
-    if not known.supports(column_type):
+    if not index_type.supports(column_type):
         raise UnsupportedOption(
             key, f"'{spec.column}': type {column_type.kind}{_precision(column_type)} is not supported by '{spec.index_type}' index"
         )
-    known.check_options(spec.options, key_of)
+    index_type.check_options(spec.options, key_of)
     if spec.is_hidden_by(column_types):
         stored = stored_name(str(spec.column), spec.index_type)
         raise UnsupportedOption(key, f"'{spec.column}': its index would be stored under the name of the column '{stored}'; rename that")

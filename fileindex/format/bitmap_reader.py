@@ -74,22 +74,22 @@ class BitmapReader:
         """
         keys, locations = self._index.all()
         nulls = [] if self._null_offset is None else [(self._null_offset, self._null_length)]
-        places = [*locations, *nulls]
-        sizes = np.array([self._sets.size(offset) for offset, _ in places], np.int64)
-        if (held := int(sizes.sum())) != self.row_count:
-            raise CorruptIndex(f"the row sets of a bitmap index have {held} of {self.row_count} rows")
+        set_locations = [*locations, *nulls]
+        sizes = np.array([self._sets.size(offset) for offset, _ in set_locations], np.int64)
+        if (rows_in_sets := int(sizes.sum())) != self.row_count:
+            raise CorruptIndex(f"the row sets of a bitmap index have {rows_in_sets} of {self.row_count} rows")
         if rows is not None:
-            sizes = np.array([self._sets.at(*place).intersection_cardinality(rows) for place in places], np.int64)
+            sizes = np.array([self._sets.at(*location).intersection_cardinality(rows) for location in set_locations], np.int64)
         return key_values(keys, self._type), sizes if nulls else np.append(sizes, 0)
 
     def _equal(self, values: tuple[Plain, ...], *, negated: bool) -> FileIndexResult:
         lossy = is_lossy(self._type)
         keys: set[_Key] = set()
         for value in values:
-            found = literal_keys(value, self._type)
-            if found is None:
+            value_keys = literal_keys(value, self._type)
+            if value_keys is None:
                 return REMAIN
-            keys.update(found)
+            keys.update(value_keys)
         if negated and lossy:
             return REMAIN
         locations = self._index.lookup(sorted(keys))
@@ -136,12 +136,12 @@ class _Cursor:
     FIRST_PIECE = 4 * 1024
     LAST_PIECE = 256 * 1024
 
-    def __init__(self, payload: Payload, at: int) -> None:
+    def __init__(self, payload: Payload, position: int) -> None:
         self.payload = payload
         self._piece_size = self.FIRST_PIECE
         self._piece = b""
-        self._piece_at = at
-        self.at = at
+        self._piece_at = position
+        self.at = position
 
     def take(self, length: int) -> bytes:
         first = self.at - self._piece_at
@@ -234,12 +234,12 @@ class _Blocks:
 
         ``keys`` must ascend.
         """
-        wanted: dict[int, list[_Key]] = {}
+        keys_by_block: dict[int, list[_Key]] = {}
         for key in keys:
             block = bisect.bisect_right(self._first_keys, key) - 1
             if block >= 0:
-                wanted.setdefault(block, []).append(key)
-        return [location for block, block_keys in wanted.items() for location in self._find(block, block_keys)]
+                keys_by_block.setdefault(block, []).append(key)
+        return [location for block, block_keys in keys_by_block.items() for location in self._find(block, block_keys)]
 
     def all(self) -> tuple[list[_Key], list[tuple[int, int]]]:
         """Return all keys, and the locations of their sets."""
@@ -263,15 +263,15 @@ class _Blocks:
         cursor = _Cursor(Payload.of(self._payload.read(self._start + start, end - start)), 0)
         count = cursor.number()
         if self._type.kind in STRINGS:
-            wanted = set(keys)
+            searched_keys = set(keys)
             for _ in range(count):
                 key, offset, length = cursor.text(), cursor.number(), cursor.number()
-                if key in wanted:
+                if key in searched_keys:
                     yield offset, length
                 if key == keys[-1]:
                     return
             return
         table = cursor.table(_record(self._type, "offset", "length"), count)
         stored = convert_keys(table["key"], self._type)
-        for at in np.flatnonzero(np.isin(stored, np.array(keys, dtype=np.int64))).tolist():
-            yield int(table["offset"][at]), int(table["length"][at])
+        for index in np.flatnonzero(np.isin(stored, np.array(keys, dtype=np.int64))).tolist():
+            yield int(table["offset"][index]), int(table["length"][index])

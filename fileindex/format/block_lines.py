@@ -87,24 +87,24 @@ class BlockLines:
 
         ``lines`` has an array for each hash function, as ``lines_of`` returns them.
         """
-        wanted = np.stack(lines, axis=1)
+        line_numbers = np.stack(lines, axis=1)
         part = SEGMENT * self._width
-        if 2 * len(wanted) * part >= self._payload.length:
+        if 2 * len(line_numbers) * part >= self._payload.length:
             matrix = np.frombuffer(self._payload.whole(), np.uint8, offset=self._start).reshape(-1, self._width)
-            found = matrix[wanted]
+            key_lines = matrix[line_numbers]
         else:
-            firsts = (wanted[:, 0] // SEGMENT).tolist()
+            firsts = (line_numbers[:, 0] // SEGMENT).tolist()
             read = np.frombuffer(b"".join(self._payload.read(self._start + first * part, part) for first in firsts), np.uint8)
-            found = read.reshape(-1, self._width)[wanted % SEGMENT + SEGMENT * np.arange(len(wanted))[:, None]]
-        joined: Bytes = np.bitwise_and.reduce(found, axis=1)
+            key_lines = read.reshape(-1, self._width)[line_numbers % SEGMENT + SEGMENT * np.arange(len(line_numbers))[:, None]]
+        joined: Bytes = np.bitwise_and.reduce(key_lines, axis=1)
         return joined
 
     def result(self, blocks: Bytes) -> FileIndexResult:
         """Return the rows of blocks, given a bit for each block."""
-        found = np.flatnonzero(np.unpackbits(blocks, bitorder="little")[: self.blocks])
-        if len(found) == self.blocks:
+        block_numbers = np.flatnonzero(np.unpackbits(blocks, bitorder="little")[: self.blocks])
+        if len(block_numbers) == self.blocks:
             return REMAIN
-        return RowSet(self._rows(found)) if len(found) else SKIP
+        return RowSet(self._rows(block_numbers)) if len(block_numbers) else SKIP
 
     def share_of_set_bits(self) -> float:
         """Return the fraction of set bits of all blocks."""

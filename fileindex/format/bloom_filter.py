@@ -47,8 +47,8 @@ class BloomSize:
     bits: int
     hashes: int
 
-    def items(self, most: int, fpp: float) -> int | None:
-        """Return the largest number of items, up to ``most``, that has this size.
+    def items(self, limit: int, fpp: float) -> int | None:
+        """Return the largest number of items, up to ``limit``, that has this size.
 
         >>> size = BloomSize.of(700, 0.1)
         >>> size.items(1000, 0.1), size.items(700, 0.1), size.items(699, 0.1), size.items(1000, 0.01)
@@ -56,8 +56,8 @@ class BloomSize:
         """
         per_item = -math.log(fpp) / (math.log(2) * math.log(2))
         if not per_item:
-            return most if BloomSize.of(most, fpp) == self else None
-        candidates = range(max(1, int((self.bits - 8) / per_item) - 1), min(most, int(self.bits / per_item) + 1) + 1)
+            return limit if BloomSize.of(limit, fpp) == self else None
+        candidates = range(max(1, int((self.bits - 8) / per_item) - 1), min(limit, int(self.bits / per_item) + 1) + 1)
         return next((items for items in reversed(candidates) if BloomSize.of(items, fpp) == self), None)
 
     @classmethod
@@ -68,10 +68,10 @@ class BloomSize:
         """
         if items < 0 or not 0 < fpp <= 1:
             raise ValueError(f"a bloom filter cannot have {items} items and a false positive rate of {fpp}")
-        wanted = -items * math.log(fpp) / (math.log(2) * math.log(2))
-        if wanted > _MAX_BITS:
+        exact_bits = -items * math.log(fpp) / (math.log(2) * math.log(2))
+        if exact_bits > _MAX_BITS:
             raise ValueError(f"a bloom filter for {items} items with a false positive rate of {fpp} exceeds 2^31 bits")
-        bits = int(wanted) + 8 - int(wanted) % 8
+        bits = int(exact_bits) + 8 - int(exact_bits) % 8
         hashes = math.floor(bits / items * math.log(2) + 0.5) if items else 1
         return cls(bits, min(max(1, hashes), MAX_HASHES))
 
@@ -147,10 +147,10 @@ class FittedBloomFilterBuilder:
     6
     """
 
-    def __init__(self, column_type: ColumnType, fpp: float, most: int | None = None) -> None:
+    def __init__(self, column_type: ColumnType, fpp: float, max_items: int | None = None) -> None:
         self._type = column_type
         self._fpp = fpp
-        self._most = most
+        self._max_items = max_items
         self._largest: BloomFilterBuilder | None = None
         self._hashes: list[_Words] = []
         self._count = 0
@@ -182,7 +182,7 @@ class FittedBloomFilterBuilder:
         self._count += len(hashes)
         if self._count >= self._unite_at:
             distinct = self._distinct()
-            if self._most is not None and distinct >= self._most:
+            if self._max_items is not None and distinct >= self._max_items:
                 self._largest = self._sized_for(distinct)
                 return
             if 2 * distinct <= self._count:
@@ -192,7 +192,9 @@ class FittedBloomFilterBuilder:
 
     def _sized_for(self, distinct: int) -> BloomFilterBuilder:
         """Return a builder of that size with the values so far."""
-        builder = BloomFilterBuilder(self._type, BloomSize.of(distinct if self._most is None else min(distinct, self._most), self._fpp))
+        builder = BloomFilterBuilder(
+            self._type, BloomSize.of(distinct if self._max_items is None else min(distinct, self._max_items), self._fpp)
+        )
         for hashes in self._hashes:
             builder.add_hashes(hashes)
         self._hashes = []
@@ -247,24 +249,23 @@ class BloomFilterReader:
         if values is None:
             return REMAIN
         hashes = literal_hashes(values, self._type)
-        found = hashes is None or (self._has_one if len(values) * self.hashes <= thresholds.bloom_whole_probes else self._has_one_of_many)(
-            hashes
-        )
-        return REMAIN if found else SKIP
+        # Few probes read single bytes; for many, one read of the whole filter is cheaper.
+        may_contain = self._has_one if len(values) * self.hashes <= thresholds.bloom_whole_probes else self._has_one_of_many
+        return REMAIN if hashes is None or may_contain(hashes) else SKIP
 
     def _has_one(self, hashes: _Words) -> bool:
         """Return whether all bits of a hash are set.
 
         Bits are computed and read one by one.
         """
-        return any(all(map(self._is_set, self._positions(one))) for one in hashes.view(np.int64).tolist())
+        return any(all(map(self._is_set, self._positions(value_hash))) for value_hash in hashes.view(np.int64).tolist())
 
     def _positions(self, hashed: int) -> Iterator[int]:
         """Yield the bit positions of one hash, as ``bit_positions``."""
-        stride, at, bits = hashed >> 32, hashed, self.bits
+        stride, probe, bits = hashed >> 32, hashed, self.bits
         for _ in range(self.hashes):
-            at += stride
-            low = at & _LOW_HALF
+            probe += stride
+            low = probe & _LOW_HALF
             yield (low if low <= _MOST_INT else low ^ _LOW_HALF) % bits
 
     def _has_one_of_many(self, hashes: _Words) -> bool:
@@ -274,11 +275,11 @@ class BloomFilterReader:
         """
         bits = np.frombuffer(self._payload.whole(), np.uint8, offset=4)
         for first in range(0, len(hashes), thresholds.bloom_step):
-            some = hashes[first : first + thresholds.bloom_step]
-            found = np.ones(len(some), np.uint8)
-            for positions in bit_positions(some, BloomSize(self.bits, self.hashes)):
-                found &= bits[positions >> 3] >> (positions & 7).astype(np.uint8)
-            if found.any():
+            step_hashes = hashes[first : first + thresholds.bloom_step]
+            is_present = np.ones(len(step_hashes), np.uint8)
+            for positions in bit_positions(step_hashes, BloomSize(self.bits, self.hashes)):
+                is_present &= bits[positions >> 3] >> (positions & 7).astype(np.uint8)
+            if is_present.any():
                 return True
         return False
 
@@ -295,8 +296,8 @@ def literal_hashes(values: tuple[Plain, ...], column_type: ColumnType) -> _Words
     # Cached: the same literals are looked up in many files, one after the other.
     if any(isinstance(value, float) and float_bits(value, column_type) is None for value in values):
         return None
-    both = [other for value in values for other in ((0.0, -0.0) if isinstance(value, float) and value == 0 else (value,))]
-    return hash_array(plain_array(literal_array(both, column_type), column_type), column_type)
+    literals = [other for value in values for other in ((0.0, -0.0) if isinstance(value, float) and value == 0 else (value,))]
+    return hash_array(plain_array(literal_array(literals, column_type), column_type), column_type)
 
 
 def bit_positions(hashes: _Words, size: BloomSize) -> Iterator[np.ndarray[Any, np.dtype[np.int64]]]:
@@ -306,7 +307,7 @@ def bit_positions(hashes: _Words, size: BloomSize) -> Iterator[np.ndarray[Any, n
     """
     halves = hashes.view(np.int64)
     stride = (halves >> 32).astype(np.int32)
-    at = halves.astype(np.int32)
+    probes = halves.astype(np.int32)
     for _ in range(size.hashes):
-        at = at + stride
-        yield ((at ^ (at >> 31)).view(np.uint32) % np.uint32(size.bits)).astype(np.int64)
+        probes = probes + stride
+        yield ((probes ^ (probes >> 31)).view(np.uint32) % np.uint32(size.bits)).astype(np.int64)

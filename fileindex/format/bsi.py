@@ -53,14 +53,14 @@ def write_bsi(column: GroupedColumn) -> bytes:
     return struct.pack(">bi", BSI_VERSION, column.row_count) + b"".join(halves)
 
 
-def _half(chosen: _Flags, numbers: _Numbers) -> bytes:
-    if not chosen.any():
+def _half(members: _Flags, numbers: _Numbers) -> bytes:
+    if not members.any():
         return b"\0"
-    numbers = np.where(chosen, numbers, 0)
+    numbers = np.where(members, numbers, 0)
     greatest = int(numbers.max())
     slices = serialize_slices(numbers, greatest.bit_length())
     head = b"\1" + _HALF_HEAD.pack(BSI_VERSION, 0, greatest)
-    return b"".join([head, serialize_flags(chosen), struct.pack(">i", len(slices)), *slices])
+    return b"".join([head, serialize_flags(members), struct.pack(">i", len(slices)), *slices])
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,12 +95,12 @@ class _Half:
         return self.rows if number > self._high else self._slices.below(number - self._low)
 
     def total(self, among: BitMap) -> int:
-        own = among & self.rows
-        return self._slices.total(own) + self._low * len(own)
+        rows = among & self.rows
+        return self._slices.total(rows) + self._low * len(rows)
 
     def extreme(self, among: BitMap, *, greatest: bool) -> int | None:
-        found = self._slices.extreme(among, greatest=greatest)
-        return None if found is None else found + self._low
+        offset = self._slices.extreme(among, greatest=greatest)
+        return None if offset is None else offset + self._low
 
 
 class BsiReader:
@@ -117,8 +117,8 @@ class BsiReader:
             version, self.row_count = struct.unpack_from(">bi", data)
             if version != BSI_VERSION or self.row_count < 0:
                 raise CorruptIndex(f"a bit-sliced index has version {version} and {self.row_count} rows")
-            self._positive, at = self._read_half(data, 5)
-            self._negative, end = self._read_half(data, at)
+            self._positive, middle = self._read_half(data, 5)
+            self._negative, end = self._read_half(data, middle)
             if end != len(data) or self._positive.rows & self._negative.rows:
                 raise CorruptIndex(f"a bit-sliced index of {len(data)} bytes ends at byte {end}, or has rows twice")
         except struct.error as error:
@@ -126,25 +126,25 @@ class BsiReader:
         self._lossy = is_lossy(column_type)
         self._rows = self._positive.rows | self._negative.rows
 
-    def _read_half(self, data: memoryview, at: int) -> tuple[_Half, int]:
-        (present,) = struct.unpack_from(">b", data, at)
+    def _read_half(self, data: memoryview, position: int) -> tuple[_Half, int]:
+        (present,) = struct.unpack_from(">b", data, position)
         if not present:
-            return _Half(0, 0, BitSlices(BitMap(), 0, lambda _: BitMap())), at + 1
-        version, low, high = _HALF_HEAD.unpack_from(data, at + 1)
-        existence, used = deserialize(data[at + 1 + _HALF_HEAD.size :])
-        at += 1 + _HALF_HEAD.size + used
-        (count,) = struct.unpack_from(">i", data, at)
-        at += 4
+            return _Half(0, 0, BitSlices(BitMap(), 0, lambda _: BitMap())), position + 1
+        version, low, high = _HALF_HEAD.unpack_from(data, position + 1)
+        existence, used = deserialize(data[position + 1 + _HALF_HEAD.size :])
+        position += 1 + _HALF_HEAD.size + used
+        (count,) = struct.unpack_from(">i", data, position)
+        position += 4
         if version != BSI_VERSION or not 0 <= low <= high or count != (high - low).bit_length():
             raise CorruptIndex(f"half of a bit-sliced index has version {version}, numbers {low} to {high} and {count} slices")
         if existence and existence.max() >= self.row_count:
             raise CorruptIndex(f"a row set contains row {existence.max()}, but the file has {self.row_count} rows")
         slices = []
         for _ in range(count):
-            rows, used = deserialize(data[at:])
+            rows, used = deserialize(data[position:])
             slices.append(rows)
-            at += used
-        return _Half(low, high, BitSlices(existence, count, slices.__getitem__)), at
+            position += used
+        return _Half(low, high, BitSlices(existence, count, slices.__getitem__)), position
 
     def evaluate(self, leaf: Leaf) -> FileIndexResult:
         """Return the matching rows.
@@ -188,10 +188,10 @@ class BsiReader:
     def _any_of(self, values: tuple[Plain, ...], *, negated: bool) -> FileIndexResult:
         if negated and self._lossy:
             return REMAIN
-        found = BitMap()
+        matching_rows = BitMap()
         for number in {self._number(value) for value in values}:
-            found |= self._positive.equal(number) if number >= 0 else self._negative.equal(-number)
-        return RowSet(self._rows - found if negated else found, exact=not self._lossy)
+            matching_rows |= self._positive.equal(number) if number >= 0 else self._negative.equal(-number)
+        return RowSet(self._rows - matching_rows if negated else matching_rows, exact=not self._lossy)
 
     def _range(self, op: Op, number: int) -> BitMap:
         """Return the rows that match a comparison."""

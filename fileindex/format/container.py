@@ -67,10 +67,10 @@ class BlockChecksums:
             return None
         if len(redundant) != checksums_size(end - start):
             raise CorruptIndex("an index container has a wrong number of block checksums")
-        own = len(_MARK)
-        if _CRC.unpack_from(redundant, own) != (_header_checksum(name, header),):
+        checksum_offset = len(_MARK)
+        if _CRC.unpack_from(redundant, checksum_offset) != (_header_checksum(name, header),):
             raise CorruptIndex("the header of an index container does not match its checksum")
-        return cls(start, end, redundant[own + _CRC.size :])
+        return cls(start, end, redundant[checksum_offset + _CRC.size :])
 
     def read(self, offset: int, length: int, read: Callable[[int, int], bytes]) -> bytes:
         """Return verified bytes of the container.
@@ -78,18 +78,18 @@ class BlockChecksums:
         Reads the whole blocks that contain them. Raises ``CorruptIndex`` on a mismatch.
         """
         first = (offset - self.start) // _BLOCK
-        at = self.start + first * _BLOCK
+        block_start = self.start + first * _BLOCK
         end = min(self.end, self.start + -(-(offset + length - self.start) // _BLOCK) * _BLOCK)
-        data = read(at, end - at)
+        data = read(block_start, end - block_start)
         sums = _sums(data)
         if sums != list(struct.unpack_from(f">{len(sums)}I", self.sums, first * _CRC.size)):
             raise CorruptIndex("a block of an index container does not match its checksum")
-        return data[offset - at : offset - at + length]
+        return data[offset - block_start : offset - block_start + length]
 
 
 def _sums(data: bytes) -> list[int]:
     crc32, view = zlib.crc32, memoryview(data)
-    return [crc32(view[at : at + _BLOCK]) for at in range(0, len(data), _BLOCK)]
+    return [crc32(view[block_start : block_start + _BLOCK]) for block_start in range(0, len(data), _BLOCK)]
 
 
 def _header_checksum(name: str, header: bytes) -> int:
@@ -148,8 +148,8 @@ def worth_storing(payloads: Sequence[StoredIndex], threshold: int) -> list[Store
     >>> [len(worth_storing(indexes, threshold)) for threshold in (50, 500, 1000)]
     [2, 1, 2]
     """
-    others = [index for index in payloads if index[1] != ROW_BLOCKS]
-    return others if container_size(others) <= threshold < container_size(payloads) else list(payloads)
+    without_blocks = [index for index in payloads if index[1] != ROW_BLOCKS]
+    return without_blocks if container_size(without_blocks) <= threshold < container_size(payloads) else list(payloads)
 
 
 def container_size(payloads: Sequence[StoredIndex]) -> int:
@@ -315,11 +315,11 @@ class ContainerReader:
         if version != CONTAINER_VERSION:
             raise CorruptIndex(f"index container version {version} is unknown; only {CONTAINER_VERSION} is supported")
         header = _Header(self.read(_FIXED.size, head_length - _FIXED.size))
-        found = list(_parse(header))
+        entries = list(_parse(header))
         entries_end, redundant = header.end()
-        _check_extents(found, head_length, self.size)
+        _check_extents(entries, head_length, self.size)
         checksums = BlockChecksums.of(redundant, self._name, fixed + entries_end, head_length, self.size)
-        return ContainerHeader(tuple({(entry.column, entry.index_type): entry for entry in found}.values()), checksums)
+        return ContainerHeader(tuple({(entry.column, entry.index_type): entry for entry in entries}.values()), checksums)
 
     def of_column(self, column: str) -> tuple[ContainerEntry, ...]:
         """Return the indexes of a column (``name`` or ``map[key]``)."""
@@ -460,7 +460,7 @@ def _utf(text: str) -> bytes:
     data = text.encode()
     if not text.isascii() or "\0" in text:
         units = text.encode("utf-16-be", "surrogatepass")
-        data = b"".join(_unit(int.from_bytes(units[at : at + 2], "big")) for at in range(0, len(units), 2))
+        data = b"".join(_unit(int.from_bytes(units[offset : offset + 2], "big")) for offset in range(0, len(units), 2))
     if len(data) > _MAX_UTF:
         raise OverflowError(f"the name '{text[:40]}...' exceeds {_MAX_UTF} bytes")
     return struct.pack(">H", len(data)) + data

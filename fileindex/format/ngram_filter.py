@@ -85,15 +85,15 @@ class NgramFilterBuilder:
 
         They are texts in physical form, or a dictionary of them.
         """
-        at = 0
-        while at < len(values):
-            piece = values.slice(at, min(self._block_rows - self._rows_in_block, len(values) - at))
+        row = 0
+        while row < len(values):
+            piece = values.slice(row, min(self._block_rows - self._rows_in_block, len(values) - row))
             for grams in _grams_of(_distinct_texts(piece), self._size):
                 self._pending.append(_hash(grams))
                 self._pending_count += len(grams)
                 if self._pending_count >= thresholds.ngram_pending:
                     self._set_bits(self._most_segments)
-            at += len(piece)
+            row += len(piece)
             self.row_count += len(piece)
             self._rows_in_block += len(piece)
             if self._rows_in_block == self._block_rows:
@@ -118,13 +118,13 @@ class NgramFilterBuilder:
         return (reader.size, reader.fpp) == (self._size, np.float32(self._fpp)) and rest == 0 and joined.bit_count() == 1
 
     def _end_block(self) -> None:
-        most = self._most_segments
-        self._set_bits(min(most, _power_of_two(2 * self._distinct() * self._bits_a_gram / SEGMENT)))
+        max_segments = self._most_segments
+        self._set_bits(min(max_segments, _power_of_two(2 * self._distinct() * self._bits_a_gram / SEGMENT)))
         flags, self._flags = self._flags, None
         assert flags is not None
         while self._fixed is None and len(flags) > SEGMENT:
             folded = _resize(flags, len(flags) // SEGMENT // 2)
-            if len(flags) <= most * SEGMENT and folded.mean() > self._most_set:
+            if len(flags) <= max_segments * SEGMENT and folded.mean() > self._most_set:
                 break
             flags = folded
         self._blocks.append(np.packbits(flags, bitorder="little").tobytes())
@@ -156,7 +156,7 @@ class NgramFilterBuilder:
     def _join_blocks(self) -> None:
         """Join neighbouring blocks."""
         pairs = zip(self._blocks[::2], [*self._blocks[1::2], b""], strict=False)
-        self._blocks = [_join(one, other) for one, other in pairs]
+        self._blocks = [_join(block, next_block) for block, next_block in pairs]
         # The last block has rows of one half only: the next rows belong to it.
         self._block_rows *= 2
         rest = self.row_count % self._block_rows
@@ -165,11 +165,11 @@ class NgramFilterBuilder:
             self._flags, self._rows_in_block = opened if self._fixed else np.tile(opened, 2), rest
 
 
-def _join(one: bytes, other: bytes) -> bytes:
-    if not other:
-        return one
-    segments = 8 * max(len(one), len(other)) // SEGMENT
-    joined = _resize(_unpack(one), segments) | _resize(_unpack(other), segments)
+def _join(block: bytes, next_block: bytes) -> bytes:
+    if not next_block:
+        return block
+    segments = 8 * max(len(block), len(next_block)) // SEGMENT
+    joined = _resize(_unpack(block), segments) | _resize(_unpack(next_block), segments)
     return np.packbits(joined, bitorder="little").tobytes()
 
 
@@ -188,10 +188,10 @@ def _resize(flags: Flags, segments: int) -> Flags:
 
     No n-gram is lost. A smaller filter is less selective, a larger one is not more so.
     """
-    wanted = segments * SEGMENT
-    if len(flags) <= wanted:
-        return np.tile(flags, wanted // len(flags))
-    folded: Flags = np.logical_or.reduce(flags.reshape(-1, wanted), axis=0)
+    flag_count = segments * SEGMENT
+    if len(flags) <= flag_count:
+        return np.tile(flags, flag_count // len(flags))
+    folded: Flags = np.logical_or.reduce(flags.reshape(-1, flag_count), axis=0)
     return folded
 
 
@@ -254,10 +254,10 @@ def _lines(hashes: Words, segments: int) -> list[Longs]:
 
 
 @lru_cache(maxsize=256)
-def _wanted_grams(texts: tuple[bytes, ...], size: int, most: int) -> Words:
-    """Return the distinct n-grams of texts, ``most`` of them if there are more."""
-    found = np.unique(np.concatenate([pack_grams(np.frombuffer(text, np.uint8), size) for text in texts] or [np.empty(0, np.uint64)]))
-    return found if len(found) <= most else found[np.linspace(0, len(found) - 1, most).astype(np.int64)]
+def _wanted_grams(texts: tuple[bytes, ...], size: int, limit: int) -> Words:
+    """Return the distinct n-grams of texts, ``limit`` of them if there are more."""
+    grams = np.unique(np.concatenate([pack_grams(np.frombuffer(text, np.uint8), size) for text in texts] or [np.empty(0, np.uint64)]))
+    return grams if len(grams) <= limit else grams[np.linspace(0, len(grams) - 1, limit).astype(np.int64)]
 
 
 class NgramFilterReader:

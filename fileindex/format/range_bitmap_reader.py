@@ -78,23 +78,23 @@ class RangeBitmapReader:
             candidates: Rows to choose from. None: all.
         """
         # Of tied rows the last ones are kept, of nulls the first, as in Paimon's RangeBitmap.
-        wanted = all_rows(self.row_count) if candidates is None else candidates
-        nulls = wanted - self._slices.existence
+        eligible_rows = all_rows(self.row_count) if candidates is None else candidates
+        nulls = eligible_rows - self._slices.existence
 
         def best(count: int) -> BitMap:
-            sure, tied = self._slices.top_k(count, wanted, greatest=not ascending)
+            sure, tied = self._slices.top_k(count, eligible_rows, greatest=not ascending)
             if strict:
                 return sure | tied[len(tied) - (count - len(sure)) :] if tied else sure
-            return self._with_other_zero(sure | tied) & wanted
+            return self._with_other_zero(sure | tied) & eligible_rows
 
         if nulls_first:
             if len(nulls) >= k:
                 return nulls[:k] if strict else nulls
             return nulls | best(k - len(nulls))
-        found = best(k)
-        if len(found) >= k:
-            return found
-        return found | (nulls[: k - len(found)] if strict else nulls)
+        first_rows = best(k)
+        if len(first_rows) >= k:
+            return first_rows
+        return first_rows | (nulls[: k - len(first_rows)] if strict else nulls)
 
     def _with_other_zero(self, rows: BitMap) -> BitMap:
         """Add the rows of the other float zero, which tie."""
@@ -104,7 +104,7 @@ class RangeBitmapReader:
         return rows | zeros if rows & zeros else rows
 
     def _any_of(self, values: tuple[Plain, ...], *, negated: bool) -> FileIndexResult:
-        found = BitMap()
+        matching_rows = BitMap()
         for value in values:
             keys = literal_keys(value, self._type)
             if keys is None:
@@ -112,8 +112,8 @@ class RangeBitmapReader:
             for key in keys:
                 code, present = self._code_of(key)
                 if present:
-                    found |= self._slices.equal(code)
-        return RowSet(self._slices.existence - found if negated else found, exact=True)
+                    matching_rows |= self._slices.equal(code)
+        return RowSet(self._slices.existence - matching_rows if negated else matching_rows, exact=True)
 
     def _range(self, op: Op, value: Plain) -> FileIndexResult:
         """Return the rows that match a comparison.
@@ -217,8 +217,10 @@ class _Dictionary:
         code, area_at, size = cursor.number(), cursor.number(), cursor.number()
         if first == key:
             return code, True
-        at, present = self._find_text(key, cursor, area_at, size) if isinstance(key, bytes) else self._find_number(key, area_at, size)
-        return code + 1 + at, present
+        index_in_block, present = (
+            self._find_text(key, cursor, area_at, size) if isinstance(key, bytes) else self._find_number(key, area_at, size)
+        )
+        return code + 1 + index_in_block, present
 
     def _header(self, chunk: int) -> tuple[Any, _Cursor]:
         cursor = _Cursor(self._headers[max(0, int(self._offsets[chunk])) :], self._type)
@@ -229,8 +231,8 @@ class _Dictionary:
     def _find_number(self, key: int, area_at: int, size: int) -> tuple[int, bool]:
         kind = key_dtype(self._type)
         stored = stored_keys(np.frombuffer(self._payload.read(self._keys_at + area_at, size * kind.itemsize), dtype=kind), self._type)
-        at = int(np.searchsorted(stored, key))
-        return at, at < size and int(stored[at]) == key
+        index = int(np.searchsorted(stored, key))
+        return index, index < size and int(stored[index]) == key
 
     def _find_text(self, key: bytes, cursor: _Cursor, area_at: int, size: int) -> tuple[int, bool]:
         offsets_length, texts_length = cursor.number(), cursor.number()

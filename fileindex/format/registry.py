@@ -120,8 +120,8 @@ class IndexType:
         for option, text in options.items():
             check = self.checks.get(option)
             if check is None:
-                known = ", ".join(self.checks) or "none"
-                raise UnsupportedOption(key(option), f"index type '{self.name}' has no option '{option}'; it has: {known}")
+                option_names = ", ".join(self.checks) or "none"
+                raise UnsupportedOption(key(option), f"index type '{self.name}' has no option '{option}'; it has: {option_names}")
             check(text, key(option))
         if self.check_together is not None:
             self.check_together(options, key)
@@ -162,8 +162,8 @@ def block_rows_of(options: Mapping[str, str]) -> int:
     >>> block_rows_of({}), block_rows_of({"block-rows": "0"})
     (10000, 0)
     """
-    given = options.get(BLOCK_ROWS)
-    return thresholds.index_block_rows if given is None else _block_rows(given, BLOCK_ROWS)
+    text = options.get(BLOCK_ROWS)
+    return thresholds.index_block_rows if text is None else _block_rows(text, BLOCK_ROWS)
 
 
 def _gram_size(text: str, option: str) -> int:
@@ -203,8 +203,8 @@ def _bloom_size(options: Mapping[str, str], key: Callable[[str], str] = str) -> 
 
 
 def _bloom(column_type: ColumnType, options: Mapping[str, str]) -> HashingBuilder:
-    most = _int(options["items"], "items") if "items" in options else None
-    return FittedBloomFilterBuilder(column_type, _fraction(options.get("fpp", str(DEFAULT_FPP)), "fpp"), most)
+    max_items = _int(options["items"], "items") if "items" in options else None
+    return FittedBloomFilterBuilder(column_type, _fraction(options.get("fpp", str(DEFAULT_FPP)), "fpp"), max_items)
 
 
 def _bitmap(column: GroupedColumn, column_type: ColumnType, options: Mapping[str, str]) -> bytes:

@@ -67,10 +67,10 @@ class RowBlocksBuilder:
         The rows are in physical form or a dictionary. Some hashes may be repeated.
         """
         of_dictionary = hash_array(values.dictionary, self._type) if pa.types.is_dictionary(values.type) else None
-        found, at = [], 0
-        while at < len(values):
+        new_hashes, row = [], 0
+        while row < len(values):
             block, before = divmod(self.row_count, self._block_rows)
-            piece = values.slice(at, min(self._block_rows - before, len(values) - at))
+            piece = values.slice(row, min(self._block_rows - before, len(values) - row))
             if of_dictionary is None:
                 hashes = _unique_if_repeated(hash_array(piece, self._type))
             else:
@@ -78,10 +78,10 @@ class RowBlocksBuilder:
             if block == len(self._blocks):
                 self._blocks.append([])
             self._blocks[block].append(hashes)
-            found.append(hashes)
-            at += len(piece)
+            new_hashes.append(hashes)
+            row += len(piece)
             self.row_count += len(piece)
-        return found
+        return new_hashes
 
     def finish(self) -> bytes:
         """Return the payload.
@@ -90,10 +90,10 @@ class RowBlocksBuilder:
         """
         blocks, block_rows = self._blocks, self._block_rows
         while len(blocks) > thresholds.index_blocks:
-            blocks = [[*one, *other] for one, other in zip(blocks[::2], [*blocks[1::2], []], strict=False)]
+            blocks = [[*lower, *upper] for lower, upper in zip(blocks[::2], [*blocks[1::2], []], strict=False)]
             block_rows *= 2
-        most = max((sum(map(len, block)) for block in blocks), default=0)
-        segments = self._segments or max(1, -(-most * _BITS_A_VALUE // SEGMENT))
+        max_values = max((sum(map(len, block)) for block in blocks), default=0)
+        segments = self._segments or max(1, -(-max_values * _BITS_A_VALUE // SEGMENT))
 
         def flags_of(number: int) -> Flags:
             flags = np.zeros(segments * SEGMENT, np.bool_)
@@ -143,8 +143,8 @@ def _unique_if_repeated(hashes: Words) -> Words:
 
     A sample decides.
     """
-    some = hashes[hashes & np.uint64(_SHARE - 1) == 0]
-    return np.unique(hashes) if len(some) < 8 or 4 * len(np.unique(some)) <= 3 * len(some) else hashes
+    sample = hashes[hashes & np.uint64(_SHARE - 1) == 0]
+    return np.unique(hashes) if len(sample) < 8 or 4 * len(np.unique(sample)) <= 3 * len(sample) else hashes
 
 
 def _lines(hashes: Words, segments: int) -> list[Longs]:
@@ -152,5 +152,5 @@ def _lines(hashes: Words, segments: int) -> list[Longs]:
 
     The low half chooses a segment, bits of the mixed hash its lines.
     """
-    chosen = (hashes & _LOW) * np.uint64(segments) >> np.uint64(32)
-    return lines_of((hashes ^ hashes >> np.uint64(32)) * _MIX, chosen, _HASHES)
+    segment_numbers = (hashes & _LOW) * np.uint64(segments) >> np.uint64(32)
+    return lines_of((hashes ^ hashes >> np.uint64(32)) * _MIX, segment_numbers, _HASHES)

@@ -89,15 +89,15 @@ def _row_blocks(payload: Payload, column_type: ColumnType, options: Mapping[str,
 
     Neighbouring blocks of a large file are joined in pairs, so their size may be a multiple by a power of two.
     """
-    found, wanted = RowBlocksReader(payload, column_type), int(options.get("block-rows", thresholds.index_block_rows))
-    joined, rest = divmod(found.block_rows, max(1, wanted))
-    return found.row_count == rows and rest == 0 and joined.bit_count() == 1
+    stored, block_rows = RowBlocksReader(payload, column_type), int(options.get("block-rows", thresholds.index_block_rows))
+    joined, rest = divmod(stored.block_rows, max(1, block_rows))
+    return stored.row_count == rows and rest == 0 and joined.bit_count() == 1
 
 
 def _ngrams(payload: Payload, column_type: ColumnType, options: Mapping[str, str], rows: int) -> bool:
     """Check an n-gram filter. The same rule holds for its blocks."""
-    found, wanted = NgramFilterReader(payload, column_type), builder_of(options)
-    return found.row_count == rows and wanted.could_write(found)
+    stored, builder = NgramFilterReader(payload, column_type), builder_of(options)
+    return stored.row_count == rows and builder.could_write(stored)
 
 
 def _bsi(payload: Payload, _type: ColumnType, _options: Mapping[str, str], rows: int) -> bool:
@@ -105,9 +105,9 @@ def _bsi(payload: Payload, _type: ColumnType, _options: Mapping[str, str], rows:
 
 
 def _bitmap(payload: Payload, column_type: ColumnType, options: Mapping[str, str], rows: int) -> bool:
-    wanted = int(options.get("version", VERSION_2))
+    expected_version = int(options.get("version", VERSION_2))
     version, row_count, values, has_null = struct.unpack(">bii?", payload.read(0, 10))
-    if (version, row_count) != (wanted, rows) or not 0 <= values <= rows:
+    if (version, row_count) != (expected_version, rows) or not 0 <= values <= rows:
         return False
     if version == VERSION_1:
         return True
@@ -135,18 +135,18 @@ def _are_full(blocks: Iterator[_BlockSize], room: int) -> bool:
 
     The first entry of the next block would not have fit.
     """
-    found = list(blocks)
-    return all(block.size <= max(room, block.least) for block in found) and all(
-        block.size + following.first > room for block, following in pairwise(found)
+    block_sizes = list(blocks)
+    return all(block.size <= max(room, block.least) for block in block_sizes) and all(
+        block.size + following.first > room for block, following in pairwise(block_sizes)
     )
 
 
-def _blocks(payload: Payload, at: int, column_type: ColumnType) -> Iterator[_BlockSize]:
+def _blocks(payload: Payload, offset: int, column_type: ColumnType) -> Iterator[_BlockSize]:
     """Yield the blocks of a version 2 bitmap.
 
-    ``at`` is the position of its directory.
+    ``offset`` is the position of its directory.
     """
-    directory = _Bytes(payload, at)
+    directory = _Bytes(payload, offset)
     count = directory.number()
     starts: list[tuple[int, int]] = []
     for _ in range(count):
@@ -216,9 +216,9 @@ class _Bytes:
     ``left`` is the number of bytes that may still be read.
     """
 
-    def __init__(self, payload: Payload, at: int) -> None:
+    def __init__(self, payload: Payload, offset: int) -> None:
         self._payload = payload
-        self._at = at
+        self._at = offset
         self._data = b""
         self._next = 0
         self.left = thresholds.index_check_bytes
@@ -246,8 +246,8 @@ class _Bytes:
     def _take(self, length: int) -> bytes:
         if self._next + length > len(self._data):
             self._at, self._next = self._at + self._next, 0
-            wanted = max(length, min(thresholds.index_check_bytes, self._payload.length - self._at))
-            self._data = self._payload.read(self._at, wanted)
+            read_size = max(length, min(thresholds.index_check_bytes, self._payload.length - self._at))
+            self._data = self._payload.read(self._at, read_size)
         data = self._data[self._next : self._next + length]
         self.skip(length)
         return data

@@ -110,10 +110,10 @@ class GroupedColumn:
         size = greatest - least + 1
         if size > min(thresholds.group_table, len(self.values) + 1024):
             return None
-        at = self.values - least if least else self.values
-        counts = np.bincount(at, minlength=size)
+        slots = self.values - least if least else self.values
+        counts = np.bincount(slots, minlength=size)
         used = counts > 0
-        codes = at.astype(np.uint32) if used.all() else (np.cumsum(used, dtype=np.uint32) - np.uint32(1))[at]
+        codes = slots.astype(np.uint32) if used.all() else (np.cumsum(used, dtype=np.uint32) - np.uint32(1))[slots]
         return np.flatnonzero(used) + least, codes, np.concatenate([[0], np.cumsum(counts[used])])
 
     @cached_property

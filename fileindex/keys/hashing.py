@@ -138,23 +138,23 @@ def text_buffers(values: Any) -> tuple[_Longs, np.ndarray[Any, np.dtype[np.uint8
     return raw.astype(np.int64, copy=False), np.frombuffer(data, dtype=np.uint8) if data is not None else np.zeros(0, dtype=np.uint8)
 
 
-def _xxh64_equal(data: np.ndarray[Any, np.dtype[np.uint8]], at: _Longs, length: int) -> _Words:
+def _xxh64_equal(data: np.ndarray[Any, np.dtype[np.uint8]], offsets: _Longs, length: int) -> _Words:
     """Return XXH64 of values of one length.
 
-    ``at`` has the position of each value.
+    ``offsets`` has the position of each value.
     """
     words, halves = _unaligned(data, np.dtype("<u8")), _unaligned(data, np.dtype("<u4"))
-    state = _stripes(words, at, length) if length >= _STRIPE else np.full(len(at), _P5)
+    state = _stripes(words, offsets, length) if length >= _STRIPE else np.full(len(offsets), _P5)
     state += np.uint64(length)
     for lane in range(length - length % _STRIPE, length - 7, 8):
-        state ^= _rotate(words[at + lane] * _P2, 31) * _P1
+        state ^= _rotate(words[offsets + lane] * _P2, 31) * _P1
         state = _rotate(state, 27) * _P1 + _P4
-    done = length - length % 8
-    if length - done >= 4:
-        state = _rotate(state ^ (halves[at + done].astype(np.uint64) * _P1), 23) * _P2 + _P3
-        done += 4
-    for byte in range(done, length):
-        state = _rotate(state ^ (data[at + byte].astype(np.uint64) * _P5), 11) * _P1
+    hashed_bytes = length - length % 8
+    if length - hashed_bytes >= 4:
+        state = _rotate(state ^ (halves[offsets + hashed_bytes].astype(np.uint64) * _P1), 23) * _P2 + _P3
+        hashed_bytes += 4
+    for byte in range(hashed_bytes, length):
+        state = _rotate(state ^ (data[offsets + byte].astype(np.uint64) * _P5), 11) * _P1
     state ^= state >> np.uint64(33)
     state *= _P2
     state ^= state >> np.uint64(29)
@@ -163,13 +163,13 @@ def _xxh64_equal(data: np.ndarray[Any, np.dtype[np.uint8]], at: _Longs, length: 
     return state
 
 
-def _stripes(words: _Words, at: _Longs, length: int) -> _Words:
+def _stripes(words: _Words, offsets: _Longs, length: int) -> _Words:
     """Return the merged four accumulators over all whole stripes."""
-    lanes = [np.full(len(at), seed) for seed in _SEEDS]
+    lanes = [np.full(len(offsets), seed) for seed in _SEEDS]
     for stripe in range(0, length - _STRIPE + 1, _STRIPE):
         for number in range(4):
-            lanes[number] = _rotate(lanes[number] + words[at + (stripe + 8 * number)] * _P2, 31) * _P1
-    state = np.zeros(len(at), dtype=np.uint64)
+            lanes[number] = _rotate(lanes[number] + words[offsets + (stripe + 8 * number)] * _P2, 31) * _P1
+    state = np.zeros(len(offsets), dtype=np.uint64)
     for lane, rotation in zip(lanes, _ROTATIONS, strict=True):
         state += _rotate(lane, rotation)
     for lane in lanes:

@@ -52,7 +52,7 @@ def key_entries(keys: Any, column_type: ColumnType, numbers: Sequence[_Ints] = (
     """
     if column_type.kind in STRINGS:
         return _text_entries(keys, numbers)
-    record = np.dtype([("key", key_dtype(column_type)), *((f"n{at}", ">i4") for at in range(len(numbers)))])
+    record = np.dtype([("key", key_dtype(column_type)), *((f"n{index}", ">i4") for index in range(len(numbers)))])
     table = np.empty(len(keys), dtype=record)
     table["key"] = convert_keys(keys, column_type)
     return _with_numbers(table, numbers)
@@ -75,7 +75,7 @@ def _text_entries(texts: Any, numbers: Sequence[_Ints]) -> KeyEntries:
 
 
 def _equal_texts(data: np.ndarray[Any, np.dtype[np.uint8]], width: int, numbers: Sequence[_Ints]) -> KeyEntries:
-    record = np.dtype([("length", ">i4"), ("text", np.void, width), *((f"n{at}", ">i4") for at in range(len(numbers)))])
+    record = np.dtype([("length", ">i4"), ("text", np.void, width), *((f"n{index}", ">i4") for index in range(len(numbers)))])
     table = np.empty(len(data) // width, dtype=record)
     table["length"] = width
     table["text"] = np.ascontiguousarray(data).view(np.dtype((np.void, width)))
@@ -83,8 +83,8 @@ def _equal_texts(data: np.ndarray[Any, np.dtype[np.uint8]], width: int, numbers:
 
 
 def _with_numbers(table: np.ndarray[Any, Any], numbers: Sequence[_Ints]) -> KeyEntries:
-    for at, column in enumerate(numbers):
-        table[f"n{at}"] = column
+    for index, column in enumerate(numbers):
+        table[f"n{index}"] = column
     return KeyEntries(memoryview(table.view(np.uint8).data), np.arange(len(table) + 1) * table.itemsize, len(numbers))
 
 

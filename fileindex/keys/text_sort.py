@@ -50,9 +50,9 @@ def take_texts(texts: Any, positions: _Longs) -> Any:
         return texts.take(pa.array(positions))
     # Texts of one length are moved as fixed-size blocks, which is much faster.
     block = pa.FixedSizeBinaryArray.from_buffers(pa.binary(width), len(texts), [None, pa.py_buffer(data[offsets[0] : offsets[-1]])])
-    taken = block.take(pa.array(positions))
+    blocks = block.take(pa.array(positions))
     bounds = np.arange(len(positions) + 1, dtype=np.int64) * width
-    return pa.LargeStringArray.from_buffers(len(positions), pa.py_buffer(bounds), taken.buffers()[1])
+    return pa.LargeStringArray.from_buffers(len(positions), pa.py_buffer(bounds), blocks.buffers()[1])
 
 
 def common_length(offsets: _Longs) -> int:
@@ -98,12 +98,12 @@ def _sort_by_words(texts: Any) -> tuple[_Longs, _Flags] | None:
         left = lengths[members] - 8 * number
         is_last = bool((left <= 0).all())
         words = lengths[members].astype(np.uint64) if is_last else _next_words(view, starts[members] + 8 * number, left)
-        chosen = _sort_in_runs(words, opens[active])
+        sorted_members = _sort_in_runs(words, opens[active])
         if order is None:
-            order = chosen
+            order = sorted_members
         else:
-            order[active] = members[chosen]
-        words = words[chosen]
+            order[active] = members[sorted_members]
+        words = words[sorted_members]
         opens[active[1:]] |= words[1:] != words[:-1]
         if is_last:
             return order, opens[:-1]
@@ -123,13 +123,13 @@ def _common_prefix(texts: Any) -> int:
     return int(differ[0]) if len(differ) else length
 
 
-def _next_words(view: Any, at: _Longs, left: _Longs) -> _Words:
-    """Return eight bytes from ``at`` on as a big-endian number.
+def _next_words(view: Any, starts: _Longs, left: _Longs) -> _Words:
+    """Return eight bytes from ``starts`` on as a big-endian number.
 
     Bytes beyond the ``left`` remaining ones count as zeros.
     """
     shortest = int(left.min())
-    words = view[at if shortest > 0 else np.where(left > 0, at, 0)].byteswap(inplace=True)
+    words = view[starts if shortest > 0 else np.where(left > 0, starts, 0)].byteswap(inplace=True)
     if shortest >= 8:
         return np.asarray(words)
     bits = np.clip(left, 0, 8).astype(np.uint64) * np.uint64(8)

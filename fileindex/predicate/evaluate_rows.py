@@ -35,14 +35,16 @@ def type_of(column: ColumnRef, types: Mapping[str, ColumnType]) -> ColumnType:
         UnknownColumn: The table has no such column.
         InvalidFilter: An entry of a column that is not a MAP with string keys.
     """
-    found = types.get(column.name)
-    if found is None:
+    column_type = types.get(column.name)
+    if column_type is None:
         raise UnknownColumn(column.name, tuple(types))
     if column.key is None:
-        return found
-    if found.kind is not Kind.MAP or found.key is None or found.value is None or found.key.kind not in STRINGS:
-        raise InvalidFilter(f"'{column}': column '{column.name}' of type {found.kind} is not a MAP with string keys, nor a ROW with fields")
-    return found.value
+        return column_type
+    if column_type.kind is not Kind.MAP or column_type.key is None or column_type.value is None or column_type.key.kind not in STRINGS:
+        raise InvalidFilter(
+            f"'{column}': column '{column.name}' of type {column_type.kind} is not a MAP with string keys, nor a ROW with fields"
+        )
+    return column_type.value
 
 
 def mask(predicate: Predicate, batch: Any, types: Mapping[str, ColumnType]) -> Any:
@@ -91,10 +93,10 @@ def _fold(children: tuple[Predicate, ...], combine: Any, batch: Any, types: Mapp
     late = [child for child in children if _computes(child)]
     if not late:
         return reduce(combine, [_tree(child, batch, types) for child in children])
-    found = _fold(tuple(child for child in children if not _computes(child)), combine, batch, types, empty=empty)
+    answers = _fold(tuple(child for child in children if not _computes(child)), combine, batch, types, empty=empty)
     for child in late:
-        found = combine(found, _where_open(child, found, batch, types, decided=not empty))
-    return found
+        answers = combine(answers, _where_open(child, answers, batch, types, decided=not empty))
+    return answers
 
 
 def _computes(predicate: Predicate) -> bool:
@@ -103,32 +105,32 @@ def _computes(predicate: Predicate) -> bool:
     return isinstance(predicate, ComputedPredicate)
 
 
-def _where_open(predicate: Predicate, found: Any, batch: Any, types: Mapping[str, ColumnType], *, decided: bool) -> Any:
-    """Return answers for the rows that ``found`` leaves undecided.
+def _where_open(predicate: Predicate, decided_answers: Any, batch: Any, types: Mapping[str, ColumnType], *, decided: bool) -> Any:
+    """Return answers for the rows that ``decided_answers`` leaves undecided.
 
     The other rows get an answer that changes nothing.
     """
-    opened = pc.invert(found) if decided else found
+    opened = pc.invert(decided_answers) if decided else decided_answers
     if opened.true_count == len(opened):
         return _tree(predicate, batch, types)
-    answers = _tree(predicate, batch.filter(opened), types)
-    chosen = numpy_array(opened)
-    return answers.take(arrow_array(np.cumsum(chosen) - 1, chosen)).fill_null(_BOOLEANS[not decided])
+    computed = _tree(predicate, batch.filter(opened), types)
+    is_open = numpy_array(opened)
+    return computed.take(arrow_array(np.cumsum(is_open) - 1, is_open)).fill_null(_BOOLEANS[not decided])
 
 
 def _evaluate_computed(computed: ComputedPredicate, batch: Any, types: Mapping[str, ColumnType]) -> Any:
     """Evaluate a computed predicate."""
     # A computed predicate of one dictionary-encoded column is computed once per distinct value.
     names = {(column.name, column.key) for column in column_values(computed.test)}
-    found = None
+    answers = None
     if len(names) == 1:
         ((name, key),) = names
         array = _column(ColumnRef(name, key), batch)
         if pa.types.is_dictionary(array.type) and len(array.dictionary) < len(array):
-            found = _by_values(computed, array, batch, types)
-    if found is None:
-        found = compute(computed.test, lambda column: _typed_column(column, batch, types), batch.num_rows)
-    return (pc.invert(found) if computed.negated else found).fill_null(_BOOLEANS[False])
+            answers = _by_values(computed, array, batch, types)
+    if answers is None:
+        answers = compute(computed.test, lambda column: _typed_column(column, batch, types), batch.num_rows)
+    return (pc.invert(answers) if computed.negated else answers).fill_null(_BOOLEANS[False])
 
 
 def _by_values(computed: ComputedPredicate, array: Any, batch: Any, types: Mapping[str, ColumnType]) -> Any:
@@ -182,24 +184,24 @@ def _matches(leaf: Leaf, array: Any, column_type: ColumnType) -> Any:
     array = canonical_array(array, column_type)
     match leaf:
         case Compare(_, op, value) if column_type.kind in FLOATS:
-            found = _compare_floats(array, op, _float(value, column_type))
+            answers = _compare_floats(array, op, _float(value, column_type))
         case Compare(_, op, value):
-            found = _KERNELS[op](array, _literal(value, column_type, array.type))
+            answers = _KERNELS[op](array, _literal(value, column_type, array.type))
         case In(_, values, negated):
-            found = _is_in(array, values, column_type)
-            found = pc.and_(pc.invert(found), array.is_valid()) if negated else found
+            answers = _is_in(array, values, column_type)
+            answers = pc.and_(pc.invert(answers), array.is_valid()) if negated else answers
         case StartsWith(column, prefix, negated):
             if column_type.kind not in STRINGS:
                 raise InvalidFilter(f"'{column}' of type {column_type.kind} is not a string column; a prefix needs one")
-            found = pc.starts_with(array, pattern=prefix)
-            found = pc.invert(found) if negated else found
-    return found.fill_null(_BOOLEANS[False])
+            answers = pc.starts_with(array, pattern=prefix)
+            answers = pc.invert(answers) if negated else answers
+    return answers.fill_null(_BOOLEANS[False])
 
 
 def _compare_floats(array: Any, op: Op, value: float) -> Any:
     if not math.isnan(value):
-        found = _KERNELS[op](array, fixed_array([value], pa.float64())[0])
-        return pc.or_(found, pc.is_nan(array)) if op in {Op.GT, Op.GE} else found
+        answers = _KERNELS[op](array, fixed_array([value], pa.float64())[0])
+        return pc.or_(answers, pc.is_nan(array)) if op in {Op.GT, Op.GE} else answers
     match op:
         case Op.EQ | Op.GE:
             return pc.is_nan(array)
@@ -213,25 +215,25 @@ def _compare_floats(array: Any, op: Op, value: float) -> Any:
 
 def _is_in(array: Any, values: tuple[Plain, ...], column_type: ColumnType) -> Any:
     if column_type.kind not in FLOATS:
-        wanted = derive(values, (column_type, array.type), lambda given: _literals(given, column_type).cast(array.type))
-        return pc.is_in(array, value_set=wanted)
+        value_set = derive(values, (column_type, array.type), lambda literals: _literals(literals, column_type).cast(array.type))
+        return pc.is_in(array, value_set=value_set)
     floats = derive(values, column_type, partial(_floats, column_type))
-    found = pc.is_in(array.cast(pa.float64()), value_set=floats.others)
+    answers = pc.is_in(array.cast(pa.float64()), value_set=floats.regular)
     if floats.zero:  # Arrow's hash distinguishes the two zeros
-        found = pc.or_(found, pc.equal(array, 0.0).fill_null(False))
+        answers = pc.or_(answers, pc.equal(array, 0.0).fill_null(False))
     if floats.nan:
-        found = pc.or_(found, pc.is_nan(array).fill_null(False))
-    return found
+        answers = pc.or_(answers, pc.is_nan(array).fill_null(False))
+    return answers
 
 
 @dataclass(frozen=True, slots=True)
 class _FloatLiterals:
     """Float literals of an IN list.
 
-    ``others`` are those that Arrow's hash compares as Spark does. ``zero`` and ``nan``: whether these are in the list, too.
+    ``regular`` are those that Arrow's hash compares as Spark does. ``zero`` and ``nan``: whether these are in the list, too.
     """
 
-    others: Any
+    regular: Any
     zero: bool
     nan: bool
 

@@ -80,8 +80,8 @@ def only_columns(predicate: Predicate | None, columns: Collection[str]) -> Proje
     """
     allowed = set(columns)
     terms = conjuncts(predicate)
-    inside = [term for term in terms if allowed.issuperset(columns_of(term))]
-    return Projection(all_of(*inside), exact=len(inside) == len(terms))
+    usable_terms = [term for term in terms if allowed.issuperset(columns_of(term))]
+    return Projection(all_of(*usable_terms), exact=len(usable_terms) == len(terms))
 
 
 def without_columns(predicate: Predicate | None, columns: Collection[str]) -> Projection:

@@ -92,12 +92,12 @@ def _of_condition(test: Expression) -> Requirement | None:
         case (("=" | "<=>"), ((value, LiteralValue(str(text))) | (LiteralValue(str(text)), value))):
             return _contains(value, [text])
         case "in", (value, *listed):
-            return _any_of(_contains(value, _text_of(one)) for one in listed)
+            return _any_of(_contains(value, _text_of(literal)) for literal in listed)
     return None
 
 
-def _text_of(one: Expression) -> list[str]:
-    return [one.value] if isinstance(one, LiteralValue) and isinstance(one.value, str) else []
+def _text_of(literal: Expression) -> list[str]:
+    return [literal.value] if isinstance(literal, LiteralValue) and isinstance(literal.value, str) else []
 
 
 def _contains(value: Expression, texts: Iterable[str]) -> Requirement | None:
@@ -113,21 +113,23 @@ def _contains(value: Expression, texts: Iterable[str]) -> Requirement | None:
     if not isinstance(value, ColumnValue) or value.type.kind not in STRINGS:
         return None
     try:
-        found = tuple(dict.fromkeys(piece.encode() for piece in pieces))
+        required = tuple(dict.fromkeys(piece.encode() for piece in pieces))
     except UnicodeEncodeError:  # half a surrogate pair: no text has it
         return None
-    return Contains(ColumnRef(value.name, value.key), found) if found else None
+    return Contains(ColumnRef(value.name, value.key), required) if required else None
 
 
 def _all_of(children: Iterable[Requirement | None]) -> Requirement | None:
-    known = tuple(child for child in children if child is not None)
-    return None if not known else known[0] if len(known) == 1 else AllOf(known)
+    requirements = tuple(child for child in children if child is not None)
+    return None if not requirements else requirements[0] if len(requirements) == 1 else AllOf(requirements)
 
 
 def _any_of(children: Iterable[Requirement | None]) -> Requirement | None:
-    found = tuple(children)
-    known = tuple(child for child in found if child is not None)
-    return None if len(known) < len(found) or not known else known[0] if len(known) == 1 else AnyOf(known)
+    alternatives = tuple(children)
+    requirements = tuple(child for child in alternatives if child is not None)
+    if len(requirements) < len(alternatives) or not requirements:
+        return None
+    return requirements[0] if len(requirements) == 1 else AnyOf(requirements)
 
 
 _ToRequirement: TypeAlias = Callable[[list[str]], Requirement | None]
@@ -164,10 +166,10 @@ class _Pattern:
     def requirement(self, contains: _ToRequirement) -> Requirement | None:
         """Return what each text with a match contains."""
         try:
-            found = self._alternatives(contains)
+            required = self._alternatives(contains)
         except _Unreadable:
             return None
-        return found if self._at == len(self._text) else None
+        return required if self._at == len(self._text) else None
 
     def _alternatives(self, contains: _ToRequirement) -> Requirement | None:
         branches = [self._branch(contains)]
@@ -182,12 +184,12 @@ class _Pattern:
         while self._at < len(self._text) and self._text[self._at] not in "|)":
             if self._text.startswith("(?:", self._at):
                 self._at += 3
-                inside = self._alternatives(contains)
+                group = self._alternatives(contains)
                 if not self._text.startswith(")", self._at):
                     raise _Unreadable
                 self._at += 1
                 least, _ = self._repeats()
-                groups.append(inside if least else None)
+                groups.append(group if least else None)
                 runs.append("")
                 continue
             letter = self._atom()
@@ -205,23 +207,23 @@ class _Pattern:
 
     def _atom(self) -> str | None:
         """Return a letter, "" for an anchor, None for other characters."""
-        found = _ATOM.match(self._text, self._at)
-        if found is None:
+        atom = _ATOM.match(self._text, self._at)
+        if atom is None:
             raise _Unreadable
-        self._at = found.end()
-        if found["anchor"]:
+        self._at = atom.end()
+        if atom["anchor"]:
             return ""
-        if found["either"]:
-            letter = found["either"].lower()
+        if atom["either"]:
+            letter = atom["either"].lower()
             return letter[0] if letter[0] == letter[1] else None
-        return chr(int(found["code"], 16)) if found["code"] else found["letter"]
+        return chr(int(atom["code"], 16)) if atom["code"] else atom["letter"]
 
     def _repeats(self) -> tuple[int, bool]:
         """Return how often an element occurs at least, and whether exactly so often."""
-        found = _QUANTIFIER.match(self._text, self._at)
-        if found is None:
+        quantifier = _QUANTIFIER.match(self._text, self._at)
+        if quantifier is None:
             return 1, True
-        self._at = found.end()
-        if found["mark"]:
-            return (1, False) if found["mark"] == "+" else (0, False)
-        return int(found["low"]), found["high"] is None or found["high"] == f",{found['low']}"
+        self._at = quantifier.end()
+        if quantifier["mark"]:
+            return (1, False) if quantifier["mark"] == "+" else (0, False)
+        return int(quantifier["low"]), quantifier["high"] is None or quantifier["high"] == f",{quantifier['low']}"

@@ -225,15 +225,15 @@ def computed_predicates(predicate: Predicate) -> list[ComputedPredicate]:
 
 def _ends(predicate: Predicate) -> list[Leaf | ComputedPredicate]:
     """Return the nodes without children, left to right."""
-    found: list[Leaf | ComputedPredicate] = []
+    nodes: list[Leaf | ComputedPredicate] = []
     pending: list[Predicate] = [predicate]
     while pending:
         node = pending.pop()
         if isinstance(node, And | Or):
             pending.extend(reversed(node.children))
         else:
-            found.append(node)
-    return found
+            nodes.append(node)
+    return nodes
 
 
 def columns_of(predicate: Predicate | None) -> tuple[str, ...]:
@@ -276,10 +276,10 @@ class ValueSet(tuple[Plain, ...]):  # noqa: SLOT001  # caches live in its __dict
     """
 
     def __hash__(self) -> int:
-        found: int | None = self.__dict__.get("hash")
-        if found is None:
-            found = self.__dict__["hash"] = super().__hash__()
-        return found
+        cached: int | None = self.__dict__.get("hash")
+        if cached is None:
+            cached = self.__dict__["hash"] = super().__hash__()
+        return cached
 
     def __reduce__(self) -> tuple[Any, ...]:
         return ValueSet, (tuple(self),)
@@ -296,8 +296,8 @@ def derive(values: tuple[Plain, ...], form: Hashable, make: Callable[[tuple[Plai
     """
     if not isinstance(values, ValueSet):
         return make(values)
-    forms: dict[Any, Any] = values.__dict__
-    if form not in forms:
-        forms[form] = make(values)
-    found: _Form = forms[form]
-    return found
+    cache: dict[Any, Any] = values.__dict__
+    if form not in cache:
+        cache[form] = make(values)
+    derived: _Form = cache[form]
+    return derived

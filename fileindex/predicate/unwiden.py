@@ -45,7 +45,7 @@ def unwiden(leaf: Leaf, read: ColumnType, file: ColumnType) -> Predicate | None:
 
 
 def _values_that_fit(values: tuple[Plain, ...], file: ColumnType) -> tuple[Plain, ...]:
-    return derive(values, ("fitting", file), lambda given: ValueSet(value for value in given if is_plain(value, file)))
+    return derive(values, ("fitting", file), lambda literals: ValueSet(value for value in literals if is_plain(value, file)))
 
 
 def _is_widening(read: ColumnType, file: ColumnType) -> bool:

@@ -87,8 +87,8 @@ def _tree(predicate: Predicate, indexes: FileIndexes) -> FileIndexResult:
 def _all_of(results: Iterator[FileIndexResult]) -> FileIndexResult:
     """Intersect results, up to one that leaves no row."""
     result: FileIndexResult = REMAIN
-    for number, found in enumerate(results):
-        result = result.and_(found) if number else found
+    for number, child_result in enumerate(results):
+        result = result.and_(child_result) if number else child_result
         if not result.remains:
             return SKIP
     return result
@@ -97,8 +97,8 @@ def _all_of(results: Iterator[FileIndexResult]) -> FileIndexResult:
 def _any_of(results: Iterator[FileIndexResult]) -> FileIndexResult:
     """Unite results, up to one that leaves all rows."""
     result: FileIndexResult = SKIP
-    for found in results:
-        result = result.or_(found)
+    for child_result in results:
+        result = result.or_(child_result)
         if result is REMAIN:
             return result
     return result
@@ -112,11 +112,11 @@ def _texts(required: Requirement, indexes: FileIndexes) -> FileIndexResult:
         case AnyOf(children):
             return _any_of(_texts(child, indexes) for child in children)
         case Contains(column, texts):
-            known = indexes.of(column)
-            entry = None if known is None else next((entry for entry in known[1] if entry.index_type == NGRAMS), None)
-            if known is None or entry is None:
+            indexed = indexes.of(column)
+            entry = None if indexed is None else next((entry for entry in indexed[1] if entry.index_type == NGRAMS), None)
+            if indexed is None or entry is None:
                 return REMAIN
-            return indexes.evaluate(entry, known[0], lambda reader: _candidates(reader, texts))
+            return indexes.evaluate(entry, indexed[0], lambda reader: _candidates(reader, texts))
 
 
 def _candidates(reader: IndexReader, texts: tuple[bytes, ...]) -> FileIndexResult:
@@ -125,10 +125,10 @@ def _candidates(reader: IndexReader, texts: tuple[bytes, ...]) -> FileIndexResul
 
 def _leaf(leaf: Leaf, indexes: FileIndexes) -> FileIndexResult:
     """Evaluate a leaf with all indexes of its column."""
-    known = indexes.of(leaf.column)
-    if known is None:
+    indexed = indexes.of(leaf.column)
+    if indexed is None:
         return REMAIN
-    column_type, entries = known
+    column_type, entries = indexed
     if not entries:
         return REMAIN
     if not derive(_literals(leaf), ("plain", column_type), partial(_are_plain, column_type)):
@@ -137,20 +137,20 @@ def _leaf(leaf: Leaf, indexes: FileIndexes) -> FileIndexResult:
     for entry in entries:
         if _costs_more_than_rows(entry, leaf):
             continue
-        found = _evaluate_entry(entry, leaf, column_type, indexes)
-        if not found.remains:
+        entry_result = _evaluate_entry(entry, leaf, column_type, indexes)
+        if not entry_result.remains:
             return SKIP
-        if found.exact:  # no other index can improve it
-            return found
-        result = result.and_(found)
+        if entry_result.exact:  # no other index can improve it
+            return entry_result
+        result = result.and_(entry_result)
     return result
 
 
 def _costs_more_than_rows(entry: ContainerEntry, leaf: Leaf) -> bool:
     """Return whether comparing the rows is faster than the index."""
     # Such an index makes a row set for every literal of a long list.
-    known = INDEX_TYPES.get(entry.index_type)
-    return isinstance(leaf, In) and len(leaf.values) > thresholds.row_sets and known is not None and known.grouping is not None
+    index_type = INDEX_TYPES.get(entry.index_type)
+    return isinstance(leaf, In) and len(leaf.values) > thresholds.row_sets and index_type is not None and index_type.grouping is not None
 
 
 def _are_plain(column_type: ColumnType, literals: tuple[Plain, ...]) -> bool:

@@ -70,10 +70,10 @@ def top_n(
     if k <= 0 or candidates == BitMap():
         return SKIP
     indexes = FileIndexes(container, types, row_count, notes)
-    known = indexes.of(column)
-    if known is None:
+    indexed = indexes.of(column)
+    if indexed is None:
         return REMAIN
-    column_type, entries = known
+    column_type, entries = indexed
 
     def best_rows(reader: IndexReader) -> FileIndexResult:
         assert isinstance(reader, RangeBitmapReader)
@@ -81,10 +81,10 @@ def top_n(
 
     for entry in entries:
         if entry.index_type == RANGE_BITMAP:
-            found = _top_nulls(k, strict, candidates, row_count) if entry.is_empty else indexes.evaluate(entry, column_type, best_rows)
+            top_rows = _top_nulls(k, strict, candidates, row_count) if entry.is_empty else indexes.evaluate(entry, column_type, best_rows)
             if entry.is_empty:
-                indexes.record_answer(entry, found)
-            return indexes.record_usage(found)
+                indexes.record_answer(entry, top_rows)
+            return indexes.record_usage(top_rows)
     return REMAIN
 
 
@@ -131,15 +131,15 @@ def summary(
     if row_count > MAX_ROWS:
         return None
     indexes = FileIndexes(container, types, row_count, notes)
-    known = indexes.of(column)
-    if known is None:
+    indexed = indexes.of(column)
+    if indexed is None:
         return None
 
     def summarize(reader: IndexReader) -> NumberSummary | None:
         assert isinstance(reader, BsiReader)
         return reader.summary(rows)
 
-    for entry in known[1]:
+    for entry in indexed[1]:
         if entry.index_type == BSI:
-            return NumberSummary(0, None, None, 0) if entry.is_empty else indexes.query(entry, known[0], summarize)
+            return NumberSummary(0, None, None, 0) if entry.is_empty else indexes.query(entry, indexed[0], summarize)
     return None

@@ -56,8 +56,8 @@ def value_counts(
     if row_count > MAX_ROWS:
         return None
     indexes = FileIndexes(container, types, row_count, notes)
-    known = indexes.of(column)
-    if known is None or is_lossy(known[0]):
+    indexed = indexes.of(column)
+    if indexed is None or is_lossy(indexed[0]):
         return None
 
     def counts(reader: IndexReader) -> tuple[Any, Any] | None:
@@ -68,5 +68,5 @@ def value_counts(
         values, sizes = reader.value_counts(rows)
         return values, pa.array(sizes)
 
-    entry = next((entry for entry in known[1] if entry.index_type == BITMAP and not entry.is_empty), None)
-    return None if entry is None else indexes.query(entry, known[0], counts)
+    entry = next((entry for entry in indexed[1] if entry.index_type == BITMAP and not entry.is_empty), None)
+    return None if entry is None else indexes.query(entry, indexed[0], counts)

@@ -102,14 +102,14 @@ def cardinality(data: bytes | memoryview) -> int:
     cookie = int.from_bytes(data[:4], "little")
     if cookie & 0xFFFF == _RUNS:
         count = (cookie >> 16) + 1
-        at = 4 + (count + 7) // 8
+        header_start = 4 + (count + 7) // 8
     elif cookie == _NO_RUNS:
-        count, at = int.from_bytes(data[4:8], "little"), 8
+        count, header_start = int.from_bytes(data[4:8], "little"), 8
     else:
         raise CorruptIndex(f"a row set is malformed: unknown cookie {cookie}")
-    if at + 4 * count > len(data):
+    if header_start + 4 * count > len(data):
         raise CorruptIndex(f"a row set is malformed: its header of {count} containers is truncated")
-    return count + int(np.frombuffer(data, "<u2", 2 * count, at)[1::2].sum(dtype=np.int64))
+    return count + int(np.frombuffer(data, "<u2", 2 * count, header_start)[1::2].sum(dtype=np.int64))
 
 
 def bytes_in_memory(rows: BitMap) -> int:
@@ -118,8 +118,8 @@ def bytes_in_memory(rows: BitMap) -> int:
     >>> bytes_in_memory(BitMap([1, 2, 3]))
     206
     """
-    known = rows.get_statistics()
-    return 200 + known["n_bytes_array_containers"] + known["n_bytes_run_containers"] + known["n_bytes_bitset_containers"]
+    statistics = rows.get_statistics()
+    return 200 + statistics["n_bytes_array_containers"] + statistics["n_bytes_run_containers"] + statistics["n_bytes_bitset_containers"]
 
 
 def _check(data: bytes | memoryview) -> int:
@@ -132,33 +132,33 @@ def _check(data: bytes | memoryview) -> int:
     if has_runs:
         count = (cookie >> 16) + 1
         flags = np.unpackbits(np.frombuffer(data, np.uint8, (count + 7) // 8, 4), bitorder="little")[:count].astype(bool)
-        at = 4 + (count + 7) // 8
+        position = 4 + (count + 7) // 8
     elif cookie == _NO_RUNS:
         count = int.from_bytes(data[4:8], "little")
         if count > 65536:
             raise ValueError(f"it has {count} containers, more than 65536")
-        flags, at = np.zeros(count, dtype=bool), 8
+        flags, position = np.zeros(count, dtype=bool), 8
     else:
         raise ValueError(f"unknown cookie {cookie}")
-    header = np.frombuffer(data, "<u2", 2 * count, at).reshape(count, 2).astype(np.int64)
-    at += 4 * count
+    header = np.frombuffer(data, "<u2", 2 * count, position).reshape(count, 2).astype(np.int64)
+    position += 4 * count
     if (np.diff(header[:, 0]) <= 0).any():
         raise ValueError("containers out of order")
     offsets = None
     if not has_runs or count >= _NO_OFFSETS_BELOW:
-        offsets = np.frombuffer(data, "<u4", count, at)
-        at += 4 * count
+        offsets = np.frombuffer(data, "<u4", count, position)
+        position += 4 * count
     counts = header[:, 1] + 1
     is_bitset = ~flags & (counts > _ARRAY_MAX)
     for first, last in _spans(is_bitset):
-        if offsets is not None and int(offsets[first]) != at:
+        if offsets is not None and int(offsets[first]) != position:
             raise ValueError("a container is not at its offset")
         if is_bitset[first]:
-            _check_bitsets(data, at, counts[first:last], None if offsets is None else offsets[first:last])
-            at += _BITSET_BYTES * (last - first)
+            _check_bitsets(data, position, counts[first:last], None if offsets is None else offsets[first:last])
+            position += _BITSET_BYTES * (last - first)
         else:
-            at += _check_container(data, at, int(counts[first]), is_run=bool(flags[first]))
-    return at
+            position += _check_container(data, position, int(counts[first]), is_run=bool(flags[first]))
+    return position
 
 
 def _spans(is_bitset: Mask) -> Iterator[tuple[int, int]]:
@@ -172,25 +172,25 @@ def _spans(is_bitset: Mask) -> Iterator[tuple[int, int]]:
     return pairwise([*starts, len(is_bitset)])
 
 
-def _check_bitsets(data: bytes | memoryview, at: int, counts: _Longs, offsets: UInt32s | None) -> None:
+def _check_bitsets(data: bytes | memoryview, position: int, counts: _Longs, offsets: UInt32s | None) -> None:
     """Check consecutive bitset containers."""
     if offsets is not None and (np.diff(offsets.astype(np.int64)) != _BITSET_BYTES).any():
         raise ValueError("a container is not at its offset")
-    words = np.frombuffer(data, "<u8", len(counts) * _BITSET_BYTES // 8, at).reshape(len(counts), -1)
+    words = np.frombuffer(data, "<u8", len(counts) * _BITSET_BYTES // 8, position).reshape(len(counts), -1)
     if (np.bitwise_count(words).sum(axis=1, dtype=np.int64) != counts).any():
         raise ValueError("a bitset container has a wrong cardinality")
 
 
-def _check_container(data: bytes | memoryview, at: int, cardinality: int, *, is_run: bool) -> int:
+def _check_container(data: bytes | memoryview, position: int, cardinality: int, *, is_run: bool) -> int:
     """Return the bytes of an array or run container."""
     if is_run:
-        runs = int(np.frombuffer(data, "<u2", 1, at)[0])
-        pairs = np.frombuffer(data, "<u2", 2 * runs, at + 2).reshape(runs, 2).astype(np.int64)
+        runs = int(np.frombuffer(data, "<u2", 1, position)[0])
+        pairs = np.frombuffer(data, "<u2", 2 * runs, position + 2).reshape(runs, 2).astype(np.int64)
         ends = pairs[:, 0] + pairs[:, 1]
         if not runs or (ends > 0xFFFF).any() or (pairs[1:, 0] <= ends[:-1]).any() or int(pairs[:, 1].sum()) + runs != cardinality:
             raise ValueError("a container has invalid runs")
         return 2 + 4 * runs
-    values = np.frombuffer(data, "<u2", cardinality, at)
+    values = np.frombuffer(data, "<u2", cardinality, position)
     if (values[1:] <= values[:-1]).any():
         raise ValueError("an array container out of order")
     return 2 * cardinality
@@ -224,8 +224,8 @@ def _serialize_part(rows: UInt32s, starts: _Longs) -> tuple[_Bytes, _Longs]:
     large = np.flatnonzero(counts >= thresholds.large_group)
     small = np.flatnonzero(counts < thresholds.large_group)
     blobs = [serialize(rows_to_bitmap(rows[starts[group] : starts[group + 1]])) for group in large]
-    chosen = np.repeat(counts < thresholds.large_group, counts)
-    layout = _Layout(rows[chosen] if len(large) else rows, counts[small]) if len(small) else None
+    is_small = np.repeat(counts < thresholds.large_group, counts)
+    layout = _Layout(rows[is_small] if len(large) else rows, counts[small]) if len(small) else None
     sizes = np.zeros(len(counts), dtype=np.int64)
     sizes[large] = [len(blob) for blob in blobs]
     if layout is not None:
@@ -272,20 +272,20 @@ class _Layout:
         self.data_at = header[self.group] + before - before[self.first_container][self.group]
         self.sizes = header + np.add.reduceat(self.container_size, self.first_container)
 
-    def write(self, out: _Bytes, at: _Longs) -> None:
+    def write(self, out: _Bytes, set_starts: _Longs) -> None:
         """Write every set's bytes into ``out``.
 
         Set ``i`` starts at ``at[i]``.
         """
         plain, runs = ~self.has_runs, self.has_runs
-        _put(out, at, np.where(runs, _RUNS | (self.containers - 1) << 16, _NO_RUNS), 4)
-        _put(out, at[plain] + 4, self.containers[plain], 4)
+        _put(out, set_starts, np.where(runs, _RUNS | (self.containers - 1) << 16, _NO_RUNS), 4)
+        _put(out, set_starts[plain] + 4, self.containers[plain], 4)
         number = np.arange(len(self.group)) - self.first_container[self.group]
         run_containers = np.flatnonzero(self.is_run)
         owners = self.group[run_containers]
-        flags_at = at[owners] + 4 + (number[run_containers] >> 3)
+        flags_at = set_starts[owners] + 4 + (number[run_containers] >> 3)
         np.bitwise_or.at(out, flags_at, (1 << (number[run_containers] & 7)).astype(np.uint8))
-        start = at[self.group]
+        start = set_starts[self.group]
         keys_at = start + self.keys_at[self.group] + 4 * number
         _put(out, keys_at, self.key, 2)
         _put(out, keys_at + 2, self.cardinality - 1, 2)
@@ -294,26 +294,26 @@ class _Layout:
         _put(out, offsets_at[listed], self.data_at[listed], 4)
         self._write_data(out, start + self.data_at)
 
-    def _write_data(self, out: _Bytes, at: _Longs) -> None:
+    def _write_data(self, out: _Bytes, data_starts: _Longs) -> None:
         container = np.repeat(np.arange(len(self.group)), self.cardinality)
         position = np.arange(len(self.low)) - self.first_row[container]
         arrays = ~self.is_run[container]
-        _put(out, at[container][arrays] + 2 * position[arrays], self.low[arrays], 2)
-        _put(out, at[self.is_run], self.runs[self.is_run], 2)
+        _put(out, data_starts[container][arrays] + 2 * position[arrays], self.low[arrays], 2)
+        _put(out, data_starts[self.is_run], self.runs[self.is_run], 2)
         opens = np.flatnonzero(self.run_opens)
         lengths = np.diff(np.append(opens, len(self.low)))
         owner = container[opens]
         first_run = np.cumsum(self.runs) - self.runs
-        runs_at = at[owner] + 2 + 4 * (np.arange(len(opens)) - first_run[owner])
-        chosen = self.is_run[owner]
-        _put(out, runs_at[chosen], self.low[opens][chosen], 2)
-        _put(out, runs_at[chosen] + 2, lengths[chosen] - 1, 2)
+        runs_at = data_starts[owner] + 2 + 4 * (np.arange(len(opens)) - first_run[owner])
+        in_run = self.is_run[owner]
+        _put(out, runs_at[in_run], self.low[opens][in_run], 2)
+        _put(out, runs_at[in_run] + 2, lengths[in_run] - 1, 2)
 
 
-def _put(out: _Bytes, at: _Longs, values: _Longs, width: int) -> None:
-    """Write ``values`` into ``out`` at the byte positions ``at``.
+def _put(out: _Bytes, positions: _Longs, values: _Longs, width: int) -> None:
+    """Write ``values`` into ``out`` at the byte positions ``positions``.
 
     Numbers are little-endian and have ``width`` bytes.
     """
     for byte in range(width):
-        out[at + byte] = (values >> (8 * byte)) & 0xFF
+        out[positions + byte] = (values >> (8 * byte)) & 0xFF

@@ -85,12 +85,12 @@ def _inspect(
 
     Adds to ``notes``.
     """
-    known = STORED_TYPES.get(index_type)
-    if payload is None or known is None or not known.supports(column_type):
+    stored_type = STORED_TYPES.get(index_type)
+    if payload is None or stored_type is None or not stored_type.supports(column_type):
         why = "was built from no values" if payload is None else f"unusable: '{index_type}' on {column_type.kind} is not supported"
         notes.append(why)
         return None, None
-    reader = known.open(payload, column_type)
+    reader = stored_type.open(payload, column_type)
     if reader.row_count not in {None, row_count}:
         notes.append(f"unusable: it has {reader.row_count:,} rows, the file {row_count:,}")
     if isinstance(reader, BloomFilterReader):

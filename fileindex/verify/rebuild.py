@@ -87,8 +87,8 @@ def rebuild_index(
 
 def _values(column: ColumnRef, array: Any) -> Any:
     """Return the column, or the entry of the MAP."""
-    whole = array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
-    return column_part(whole, column.key)
+    combined = array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
+    return column_part(combined, column.key)
 
 
 class _Empty:
@@ -177,15 +177,15 @@ class _Exact:
         self._index_type = index_type
         self._payload = payload
         self._stored = INDEX_TYPES[index_type].open(payload, column_type)
-        chosen = {**options, "version": str(payload.read(0, 1)[0])} if index_type == _BITMAP else dict(options)
-        self._maintainer = FileIndexMaintainer(column, column_type, [IndexSpec(column, index_type, chosen)])
+        build_options = {**options, "version": str(payload.read(0, 1)[0])} if index_type == _BITMAP else dict(options)
+        self._maintainer = FileIndexMaintainer(column, column_type, [IndexSpec(column, index_type, build_options)])
         self._compared: Any = None
 
     def write(self, column: Any) -> None:
         values = _values(self._column, column)
         self._maintainer.write(values)
-        known = pc.unique(values).drop_null() if not pa.types.is_dictionary(values.type) else values.dictionary
-        merged = known if self._compared is None else pc.unique(pa.concat_arrays([self._compared, known.cast(self._compared.type)]))
+        distinct = pc.unique(values).drop_null() if not pa.types.is_dictionary(values.type) else values.dictionary
+        merged = distinct if self._compared is None else pc.unique(pa.concat_arrays([self._compared, distinct.cast(self._compared.type)]))
         if len(merged) > thresholds.compared_values:
             merged = merged.take(pa.array(np.linspace(0, len(merged) - 1, thresholds.compared_values).astype(np.int64)))
         self._compared = merged
@@ -198,10 +198,10 @@ class _Exact:
             return None
         right = INDEX_TYPES[self._index_type].open(Payload.of(built[0][2]), self._type)
         for leaf in self._questions():
-            wanted = _rows(right.evaluate(leaf))
-            found = _rows(self._stored.evaluate(leaf))
-            if wanted is not None and found is not None and wanted != found:
-                return f"for {_leaf_text(leaf)} it finds {_rows_text(found)}, expected {_rows_text(wanted)}"
+            expected_rows = _rows(right.evaluate(leaf))
+            stored_rows = _rows(self._stored.evaluate(leaf))
+            if expected_rows is not None and stored_rows is not None and expected_rows != stored_rows:
+                return f"for {_leaf_text(leaf)} it finds {_rows_text(stored_rows)}, expected {_rows_text(expected_rows)}"
         return None
 
     def _questions(self) -> Iterator[Leaf]:
