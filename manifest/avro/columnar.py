@@ -25,17 +25,17 @@ _FIRST, _SECOND = 0, 2
 """Union branches in their encoding."""
 
 
-def at_offsets(payload: bytes, dtype: str, at: Int64s) -> AnyArray:
+def at_offsets(payload: bytes, dtype: str, offsets: Int64s) -> AnyArray:
     """Return values of ``dtype`` at any offsets, aligned or not.
 
     >>> at_offsets(bytes([1, 0, 2, 0]), "<u2", np.array([0, 1, 2])).tolist()
     [1, 512, 2]
     """
     kind = np.dtype(dtype)
-    if not at.size:
+    if not offsets.size:
         return np.zeros(0, kind)
     windows: AnyArray = np.ndarray((len(payload) - kind.itemsize + 1,), kind, payload, strides=(1,))
-    return windows[at]
+    return windows[offsets]
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,11 +101,11 @@ class Spans:
             # Fixed width, as for partitions without long strings: Arrow encodes them without an object each.
             width = int(widths[0])
             content = pa.py_buffer(at_offsets(payload, f"V{width}", self.start))
-            found = pa.Array.from_buffers(pa.binary(width), len(widths), [None, content]).dictionary_encode()
-            return numpy_array(found.indices).astype(np.int64), found.dictionary.to_pylist()
-        known: dict[bytes, int] = {}
-        numbered = [known.setdefault(content, len(known)) for content in self.slices(payload)]
-        return np.array(numbered, np.int64), list(known)
+            encoded = pa.Array.from_buffers(pa.binary(width), len(widths), [None, content]).dictionary_encode()
+            return numpy_array(encoded.indices).astype(np.int64), encoded.dictionary.to_pylist()
+        code_by_content: dict[bytes, int] = {}
+        numbered = [code_by_content.setdefault(content, len(code_by_content)) for content in self.slices(payload)]
+        return np.array(numbered, np.int64), list(code_by_content)
 
 
 class _Column(Protocol):
@@ -130,10 +130,10 @@ class _Derived(Mapping[str, Field]):
     def __getitem__(self, path: str) -> Field:
         if self._kept is None:
             return self._derive(path)
-        found = self._kept.get(path)
-        if found is None:
-            found = self._kept[path] = self._derive(path)
-        return found
+        column = self._kept.get(path)
+        if column is None:
+            column = self._kept[path] = self._derive(path)
+        return column
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._paths)
@@ -160,8 +160,8 @@ class _Rows(_Derived[Field]):
 def _take(fields: Mapping[str, Field], rows: Indices) -> _Rows[Field]:
     if not isinstance(fields, _Rows):
         return _Rows(fields, rows)
-    taken: _Rows[Field] = fields.take(rows)
-    return taken
+    selected: _Rows[Field] = fields.take(rows)
+    return selected
 
 
 @dataclass(slots=True)
@@ -182,13 +182,13 @@ class RecordColumns:
 
     def slice_rows(self, first: int, last: int) -> RecordColumns:
         """Return adjacent records, without copying."""
-        some = slice(first, last)
+        rows = slice(first, last)
         numbers, spans = self.numbers, self.spans
         return RecordColumns(
-            self.start[some],
-            self.end[some],
-            _Derived(numbers, lambda path: Numbers(numbers[path].values[some], numbers[path].present[some]), keep=False),
-            _Derived(spans, lambda path: spans[path].take(some), keep=False),
+            self.start[rows],
+            self.end[rows],
+            _Derived(numbers, lambda path: Numbers(numbers[path].values[rows], numbers[path].present[rows]), keep=False),
+            _Derived(spans, lambda path: spans[path].take(rows), keep=False),
         )
 
     def shift_by(self, shift: int) -> RecordColumns:
@@ -234,9 +234,9 @@ def decode_columns(shape: AvroSchema, payload: bytes, count: int, starts: Int64s
 
     Each record has layout ``shape`` and begins at one of the offsets ``starts``.
     """
-    few = decode_few_columns(shape, payload, count)
-    if few is not None:
-        return few
+    exact_columns = decode_few_columns(shape, payload, count)
+    if exact_columns is not None:
+        return exact_columns
     if starts.size < max(count, 1):
         return None
     cursors = _Cursors(payload, starts)
@@ -246,11 +246,11 @@ def decode_columns(shape: AvroSchema, payload: bytes, count: int, starts: Int64s
         _Walk(cursors, numbers, spans).walk(shape, "", np.arange(starts.size), np.ones(starts.size, np.bool_))
     except _OtherLayoutError:
         return None
-    found = RecordColumns(starts, cursors.position, numbers, spans)
-    chosen = _chain(starts, cursors.position, cursors.bad, count, len(payload))
-    if chosen is None:
+    candidates = RecordColumns(starts, cursors.position, numbers, spans)
+    chain = _chain(starts, cursors.position, cursors.bad, count, len(payload))
+    if chain is None:
         return None
-    return found if chosen.size == starts.size else found.take(chosen)
+    return candidates if chain.size == starts.size else candidates.take(chain)
 
 
 def decode_few_columns(shape: AvroSchema, payload: bytes, count: int) -> RecordColumns | None:
@@ -258,18 +258,18 @@ def decode_few_columns(shape: AvroSchema, payload: bytes, count: int) -> RecordC
 
     None if they do not, or if they are too many to decode one by one.
     """
-    few = decode_few(shape, payload, count) if 0 < count <= thresholds.records_one_by_one else None
-    if few is None:
+    decoded = decode_few(shape, payload, count) if 0 < count <= thresholds.records_one_by_one else None
+    if decoded is None:
         return None
-    bounds = np.array(few.bounds, np.int64)
-    narrow = np.int32 if few.bounds[-1] < 2**31 else np.int64
+    bounds = np.array(decoded.bounds, np.int64)
+    narrow = np.int32 if decoded.bounds[-1] < 2**31 else np.int64
     every = np.ones(count, np.bool_)
     numbers: dict[str, Numbers] = {}
-    for path, found in few.numbers.items():
-        values, present = zip(*found, strict=True)
+    for path, pairs in decoded.numbers.items():
+        values, present = zip(*pairs, strict=True)
         numbers[path] = Numbers(np.array(values, np.int64), every if all(present) else np.array(present, np.bool_))
     spans: dict[str, Spans] = {}
-    for path, places in few.spans.items():
+    for path, places in decoded.spans.items():
         starts, ends, filled = zip(*places, strict=True)
         spans[path] = Spans(np.array(starts, narrow), np.array(ends, narrow), every if all(filled) else np.array(filled, np.bool_))
     return RecordColumns(bounds[:-1], bounds[1:], numbers, spans)
@@ -288,17 +288,17 @@ def optional_longs(payload: bytes, spans: Spans, items: int) -> tuple[Int64s, Ma
     cursors = _Cursors(b"".join(pieces), ends - (spans.end - spans.start))
     rows = np.flatnonzero(spans.present)
     blocks = cursors.longs(rows)
-    found = np.full((spans.start.size, items), -1, np.int64)
+    numbers = np.full((spans.start.size, items), -1, np.int64)
     rows = rows[blocks == items]
     for item in range(items):
-        some = rows[cursors.branches(rows)]
-        found[some, item] = cursors.longs(some)
+        filled_rows = rows[cursors.branches(rows)]
+        numbers[filled_rows, item] = cursors.longs(filled_rows)
     if items:
         cursors.longs(rows)  # the empty block that ends an array
     fits = np.zeros(spans.start.size, np.bool_)
     fits[rows] = True
     fits &= ~cursors.bad & (cursors.position == ends)
-    return found, fits
+    return numbers, fits
 
 
 class _OtherLayoutError(Exception):
@@ -386,10 +386,10 @@ class _Cursors:
         Returns the rows whose items all have one byte. The others are not skipped.
         """
         item_number = np.zeros(rows.size, np.bool_)
-        for at, (start, items) in enumerate(zip(self._at(rows).tolist(), count.tolist(), strict=True)):
+        for index, (start, items) in enumerate(zip(self._at(rows).tolist(), count.tolist(), strict=True)):
             if start + 2 * items <= self._end:
                 pairs = self._bytes[start : start + 2 * items].reshape(-1, 2)
-                item_number[at] = (pairs[:, 0] == _SECOND).all() and (pairs[:, 1] <= 0x7F).all()
+                item_number[index] = (pairs[:, 0] == _SECOND).all() and (pairs[:, 1] <= 0x7F).all()
         self.position[rows[item_number]] += 2 * count[item_number]
         return item_number
 
@@ -444,8 +444,8 @@ class _Walk:
                 end[rows] = self.cursors.position[rows]
                 self.spans[path] = Spans(start, end, present)
             case ("union", "null", kind) if rows.size == present.size:
-                some: Mask = self.cursors.branches(rows)
-                self.walk(kind, path, np.flatnonzero(some), some)
+                is_filled: Mask = self.cursors.branches(rows)
+                self.walk(kind, path, np.flatnonzero(is_filled), is_filled)
             case ((_, _), *_) if rows.size == present.size:
                 for name, kind in shape:
                     self.walk(kind, f"{path}.{name}" if path else name, rows, present)
@@ -460,18 +460,18 @@ def _chain(starts: Int64s, ends: Int64s, bad: Mask, count: int, size: int) -> In
     """
     following = np.searchsorted(starts, ends)
     if starts.size == count:
-        whole = starts[0] == 0 and ends[-1] == size and np.array_equal(starts[1:], ends[:-1]) and not bad.any()
-        return np.arange(count) if whole else None
+        is_gapless = starts[0] == 0 and ends[-1] == size and np.array_equal(starts[1:], ends[:-1]) and not bad.any()
+        return np.arange(count) if is_gapless else None
     exact = ~bad & (following < starts.size)
     exact[exact] = starts[following[exact]] == ends[exact]
-    chosen: list[int] = []
+    chain: list[int] = []
     row, offset = 0, 0
-    steps, known, ended = following.tolist(), exact.tolist(), (ends == size) & ~bad
-    while len(chosen) < count:
+    steps, has_follower, ended = following.tolist(), exact.tolist(), (ends == size) & ~bad
+    while len(chain) < count:
         if row >= starts.size or starts[row] != offset:
             return None
-        chosen.append(row)
-        if not known[row]:
+        chain.append(row)
+        if not has_follower[row]:
             break
         row, offset = steps[row], int(ends[row])
-    return np.array(chosen) if len(chosen) == count and ended[chosen[-1]] else None
+    return np.array(chain) if len(chain) == count and ended[chain[-1]] else None

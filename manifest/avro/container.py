@@ -221,17 +221,17 @@ def read_blocks(path: str, metadata: Mapping[bytes, bytes], blocks: Iterable[byt
     """
     with _decoding(path):
         decompress = decompressor(path, metadata.get(b"avro.codec", b"null").decode())
-        found: list[bytes] = []
+        payloads: list[bytes] = []
         count = total = 0
         stored = list(blocks)
         limits = _Limits.of(sum(map(len, stored)))
         for block in stored:
             source = _Source(block)
             records = source.long()
-            found.append(decompress(source.take(source.long()), limits.payload - total))
-            limits.check_block(records, count, len(found[-1]))
-            count, total = count + records, total + len(found[-1])
-        return Container(path, _schema(metadata[b"avro.schema"]), count, b"".join(found))
+            payloads.append(decompress(source.take(source.long()), limits.payload - total))
+            limits.check_block(records, count, len(payloads[-1]))
+            count, total = count + records, total + len(payloads[-1])
+        return Container(path, _schema(metadata[b"avro.schema"]), count, b"".join(payloads))
 
 
 def _read(path: str, data: bytes) -> Container:
@@ -300,10 +300,10 @@ def _verify_checksum(path: str, data: bytes, mark: bytes | None, sync: bytes) ->
 
 def _of_other_format(path: str, data: bytes) -> Container:
     limits = _Limits.of(len(data))
-    found = _arrow_batches(data, limits)
-    if found is None:
+    arrow_data = _arrow_batches(data, limits)
+    if arrow_data is None:
         raise ValueError("the magic bytes belong to no manifest format")
-    fields, batches = found
+    fields, batches = arrow_data
     millis = pa.schema([(field.name, _retype(field.type, pa.timestamp("ms"))) for field in fields])
     numbers = pa.schema([(field.name, _retype(field.type, pa.int64())) for field in fields])
     schema = _record("manifest", numbers)
@@ -333,10 +333,10 @@ def _schema(text: bytes) -> WriterSchema:
 def _crc(parts: Iterable[bytes]) -> bytes:
     """Return the checksum of header and blocks, without sync markers."""
     # With the header: a damaged field name would look like another schema version.
-    found = 0
+    checksum = 0
     for part in parts:
-        found = zlib.crc32(part, found)
-    return found.to_bytes(_CRC, "big")
+        checksum = zlib.crc32(part, checksum)
+    return checksum.to_bytes(_CRC, "big")
 
 
 def _without_union(schema: AvroSchema) -> AvroSchema:

@@ -77,7 +77,7 @@ def _flat(shape: AvroSchema) -> tuple[_Field, ...] | None:
 
     None if it has types that metadata does not use.
     """
-    found: list[_Field] = []
+    flat_fields: list[_Field] = []
     pending: list[tuple[str, Any]] = [("", shape)]
     while pending:
         path, kind = pending.pop()
@@ -86,22 +86,22 @@ def _flat(shape: AvroSchema) -> tuple[_Field, ...] | None:
             kind = kind[2]
         match kind:
             case str() if kind in _KINDS:
-                found.append(_Field(path, optional, _KINDS[kind]))
+                flat_fields.append(_Field(path, optional, _KINDS[kind]))
             case ("array", str() as item) if item in _KINDS:
-                found.append(_Field(path, optional, None, (_KINDS[item], False)))
+                flat_fields.append(_Field(path, optional, None, (_KINDS[item], False)))
             case ("array", ("union", "null", str() as item)) if item in _KINDS:
-                found.append(_Field(path, optional, None, (_KINDS[item], True)))
+                flat_fields.append(_Field(path, optional, None, (_KINDS[item], True)))
             case ((_, _), *_) if not optional:
                 pending.extend((f"{path}.{name}" if path else name, inner) for name, inner in reversed(kind))
             case _:
                 return None
-    return tuple(found)
+    return tuple(flat_fields)
 
 
 def _record(
     fields: tuple[_Field, ...],
     payload: bytes,
-    at: int,
+    position: int,
     numbers: dict[str, list[tuple[int, bool]]],
     spans: dict[str, list[tuple[int, int, bool]]],
 ) -> int:
@@ -112,8 +112,8 @@ def _record(
     # Integers are decoded inline: most fields of metadata are integers.
     for field in fields:
         if field.optional:
-            branch = payload[at]
-            at += 1
+            branch = payload[position]
+            position += 1
             if branch != _PRESENT:
                 if branch != _NULL:
                     raise ValueError("a union has an unknown branch")
@@ -123,71 +123,71 @@ def _record(
                     spans[field.path].append((0, 0, False))
                 continue
         if field.item is not None:
-            start, at = at, _after_array(field.item, payload, at)
-            spans[field.path].append((start, at, True))
+            start, position = position, _after_array(field.item, payload, position)
+            spans[field.path].append((start, position, True))
             continue
-        raw = payload[at]
-        at += 1
+        raw = payload[position]
+        position += 1
         if raw > 0x7F:
-            byte = payload[at]
+            byte = payload[position]
             if byte < 0x80:
                 raw += (byte << 7) - 0x80
-                at += 1
+                position += 1
             else:
-                raw, at = _varint(payload, at - 1)
+                raw, position = _varint(payload, position - 1)
         value = raw >> 1 ^ -(raw & 1)
         if field.kind == _LONG:
             numbers[field.path].append((value, True))
             continue
-        if not 0 <= value <= len(payload) - at:
+        if not 0 <= value <= len(payload) - position:
             raise ValueError(f"{value} bytes exceed the data")
-        spans[field.path].append((at, at + value, True))
-        at += value
-    return at
+        spans[field.path].append((position, position + value, True))
+        position += value
+    return position
 
 
-def _after_array(item: _Item, payload: bytes, at: int) -> int:
+def _after_array(item: _Item, payload: bytes, position: int) -> int:
     """Return the end of an array.
 
     The array must have one block without size. Raises as ``_record``.
     """
     kind, optional = item
-    raw, at = _varint(payload, at)
+    raw, position = _varint(payload, position)
     count = raw >> 1 ^ -(raw & 1)
-    if not 0 <= count <= min(len(payload) - at, _MOST_ITEMS):
+    if not 0 <= count <= min(len(payload) - position, _MOST_ITEMS):
         raise ValueError(f"an array of {count} items")
     for _ in range(count):
         if optional:
-            branch = payload[at]
-            at += 1
+            branch = payload[position]
+            position += 1
             if branch == _NULL:
                 continue
             if branch != _PRESENT:
                 raise ValueError("a union has an unknown branch")
-        raw = payload[at]
-        at += 1
+        raw = payload[position]
+        position += 1
         if raw > 0x7F:
-            raw, at = _varint(payload, at - 1)
+            raw, position = _varint(payload, position - 1)
         if kind == _BYTES:
             length = raw >> 1 ^ -(raw & 1)
-            if not 0 <= length <= len(payload) - at:
+            if not 0 <= length <= len(payload) - position:
                 raise ValueError(f"{length} bytes exceed the data")
-            at += length
-    if count and payload[at] != 0:
+            position += length
+    if count and payload[position] != 0:
         raise ValueError("an array of several blocks")
-    return at + 1 if count else at
+    return position + 1 if count else position
 
 
-def _varint(payload: bytes, at: int) -> tuple[int, int]:
+def _varint(payload: bytes, position: int) -> tuple[int, int]:
     value = shift = 0
     while True:
-        byte = payload[at]
-        at += 1
+        byte = payload[position]
+        position += 1
         value |= (byte & 0x7F) << shift
         if byte < 0x80:
             if value >> _MOST_BITS + 1:
                 raise ValueError("a number of more than 64 bits")
-            return value, at
+            return value, position
         shift += 7
         if shift > _MOST_BITS:
             raise ValueError("a number of more than 64 bits")

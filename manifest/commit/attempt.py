@@ -171,8 +171,8 @@ class CommitAttempt:
         if store.options.row_tracking_enabled:
             entries, next_row_id = with_row_ids(entries, first_row_id(store, latest), snapshot_id)
         self._changes = entries
-        many = len(entries) >= thresholds.clustered_entries
-        delta = (store.manifests.write_clustered if many else store.manifests.write)(entries)
+        is_clustered = len(entries) >= thresholds.clustered_entries
+        delta = (store.manifests.write_clustered if is_clustered else store.manifests.write)(entries)
         if len(delta) == 1:
             store.cache.put(delta[0].file_name, entries, entries_weight(entries))  # saves the next commit of this process a read
         failpoints.point("after-manifest")

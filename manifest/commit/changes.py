@@ -148,8 +148,8 @@ def forget_change(store: FileStore, latest: Snapshot | None) -> CommitChange | N
     if latest is None:
         return None
     entries = store.index_entries(latest)
-    kept = [entry for entry in entries if not entry.may_have_values]
-    return IndexUpdate(kept, (), len(kept) < len(entries)).complete(store, CommitChange(EntryColumns.of(()), forgets=True))
+    index_entries = [entry for entry in entries if not entry.may_have_values]
+    return IndexUpdate(index_entries, (), len(index_entries) < len(entries)).complete(store, CommitChange(EntryColumns.of(()), forgets=True))
 
 
 class Compactions:
@@ -222,12 +222,12 @@ def _live(store: FileStore, latest: Snapshot | None, messages: Iterable[CommitMe
     Includes files of other buckets that were written with a different number of buckets.
     """
     changed = list(messages)
-    wanted = EntryFilter(
+    entry_filter = EntryFilter(
         partitions={message.partition for message in changed},
         buckets={message.bucket for message in changed},
         bucket_counts={message.total_buckets for message in changed},
     )
-    return store.live_entries(latest, wanted)
+    return store.live_entries(latest, entry_filter)
 
 
 def _refuse(store: FileStore, conflicts: Sequence[Conflict]) -> None:

@@ -46,9 +46,9 @@ class CommitMarker:
             path, self.path, self.base = self.path, write_marker(self.store, self.user, self.identifier, newest), newest
             self.store.file_io.delete(path)
         if reached > self.base:
-            others = list_markers(self.store, self.user, self.identifier)
-            others.pop(self.path, None)
-            refuse_expired_run(self.store, self.user, others, reached)
+            other_markers = list_markers(self.store, self.user, self.identifier)
+            other_markers.pop(self.path, None)
+            refuse_expired_run(self.store, self.user, other_markers, reached)
 
     def end(self, *, committed: bool) -> None:
         """Delete the marker if it is no longer needed.

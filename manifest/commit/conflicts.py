@@ -36,9 +36,9 @@ def file_conflicts(base: EntryColumns, delta: EntryColumns, key: PartitionType |
     """
     if not len(delta) or _adds_unknown_names(base, delta):
         return []
-    both = EntryColumns.concat([base, delta])
-    merged = merge(both)
-    conflicts = [Conflict(_bucket(both, row), f"file {both.file_name[row]} is already in the table") for row in merged.twice]
+    combined = EntryColumns.concat([base, delta])
+    merged = merge(combined)
+    conflicts = [Conflict(_bucket(combined, row), f"file {combined.file_name[row]} is already in the table") for row in merged.twice]
     gone = merged.unmatched_deletes
     conflicts += [Conflict(_bucket(gone, row), f"file {gone.file_name[row]} was removed by a newer commit") for row in range(len(gone))]
     if key is not None:
@@ -58,9 +58,9 @@ def _adds_unknown_names(base: EntryColumns, delta: EntryColumns) -> bool:
 def read_conflicts(base: EntryColumns, reads: Iterable[tuple[BucketId, Sequence[str]]]) -> list[Conflict]:
     """Return buckets in which a read file is gone."""
     # The result of the read, a dropped or changed row, may depend on the removed file.
-    wanted = [(bucket, names) for bucket, names in reads if names]
-    live = set(zip(_buckets(base), base.file_name, strict=True)) if wanted else set()
-    gone = ((bucket, name) for bucket, names in wanted for name in names if (bucket, name) not in live)
+    nonempty_reads = [(bucket, names) for bucket, names in reads if names]
+    live = set(zip(_buckets(base), base.file_name, strict=True)) if nonempty_reads else set()
+    gone = ((bucket, name) for bucket, names in nonempty_reads for name in names if (bucket, name) not in live)
     return [
         Conflict(bucket, f"file {name}, in which older versions were looked up, was removed by a newer commit") for bucket, name in gone
     ]
@@ -77,8 +77,8 @@ def row_range_conflicts(base: EntryColumns, delta: EntryColumns) -> list[Conflic
         delta: Entries to commit. New rows have no ids yet, and fit.
     """
     merged = merge(EntryColumns.concat([base, delta])).entries
-    known = merged.present("_FILE._FIRST_ROW_ID") & np.array([not name.endswith(BLOB_FORMAT) for name in merged.file_name], np.bool_)
-    rows = np.flatnonzero(known & (merged.kind == FileKind.ADD))
+    has_row_ids = merged.present("_FILE._FIRST_ROW_ID") & np.array([not name.endswith(BLOB_FORMAT) for name in merged.file_name], np.bool_)
+    rows = np.flatnonzero(has_row_ids & (merged.kind == FileKind.ADD))
     first = merged.numbers("_FILE._FIRST_ROW_ID")[rows]
     order = np.lexsort([merged.row_count[rows], first])
     rows, first = rows[order], first[order]
@@ -87,10 +87,10 @@ def row_range_conflicts(base: EntryColumns, delta: EntryColumns) -> list[Conflic
     wrong = np.flatnonzero(~same & (first[1:] < np.maximum.accumulate(ends)[:-1]))
     return [
         Conflict(
-            _bucket(merged, int(rows[at + 1])),
-            f"row ids of file {merged.file_name[int(rows[at + 1])]} are in a range that changed meanwhile",
+            _bucket(merged, int(rows[index + 1])),
+            f"row ids of file {merged.file_name[int(rows[index + 1])]} are in a range that changed meanwhile",
         )
-        for at in wrong[:1].tolist()
+        for index in wrong[:1].tolist()
     ]
 
 
@@ -104,9 +104,9 @@ def bucket_count_conflicts(base: EntryColumns, delta: EntryColumns) -> list[Conf
         totals = entries.total_buckets
         codes, partitions = entries.partition_codes
         for code, total in np.unique(np.stack([codes[totals > 0], totals[totals > 0]]), axis=1).T.tolist():
-            known = counts.setdefault(partitions[code], total)
-            if known != total:
-                return [Conflict((partitions[code], -1), f"the partition has {known} buckets, the commit was written for {total}")]
+            bucket_count = counts.setdefault(partitions[code], total)
+            if bucket_count != total:
+                return [Conflict((partitions[code], -1), f"the partition has {bucket_count} buckets, the commit was written for {total}")]
     return []
 
 
@@ -121,11 +121,11 @@ def first_touched(changes: Iterable[EntryColumns], buckets: Collection[BucketId]
 
 def max_sequences(entries: EntryColumns, buckets: Collection[BucketId]) -> dict[BucketId, int]:
     """Return the greatest live sequence number of each of ``buckets``."""
-    found: dict[BucketId, int] = {}
+    max_by_bucket: dict[BucketId, int] = {}
     for bucket, number in zip(_buckets(entries), entries.max_sequence_number.tolist(), strict=True):
-        if bucket in buckets and number > found.get(bucket, -1):
-            found[bucket] = number
-    return found
+        if bucket in buckets and number > max_by_bucket.get(bucket, -1):
+            max_by_bucket[bucket] = number
+    return max_by_bucket
 
 
 def _level_conflicts(merged: EntryColumns, buckets: Collection[BucketId], key: PartitionType) -> Iterator[Conflict]:

@@ -417,11 +417,11 @@ class FileStoreCommit:
             latest = self._latest(first=first)
         except HistoryBusy:
             return LostRace()
-        found = pending.search_to(latest)
+        snapshot_id = pending.search_to(latest)
         if self._first_seen is None:
             self._first_seen = 0 if latest is None else latest.id
-        if found is not None:
-            return Committed(found)
+        if snapshot_id is not None:
+            return Committed(snapshot_id)
         attempt = CommitAttempt(self.store)
         try:
             with attempt.discard_on_error():

@@ -46,27 +46,27 @@ def commit_history(store: FileStore, user: str, identifier: int, since: int | No
 
     Without ``since``, search all snapshots.
     """
-    found: dict[CommitKind, int] = {}
+    snapshot_by_kind: dict[CommitKind, int] = {}
     later = False
     newest = EMPTY_TABLE
     oldest: Snapshot | None = None
     for snapshot in store.snapshots.backwards():
         newest = max(newest, snapshot.key)
         if snapshot.id <= (since or 0):
-            return CommitHistory(found, True, later, newest, since or 0)
+            return CommitHistory(snapshot_by_kind, True, later, newest, since or 0)
         oldest = snapshot
         if snapshot.commit_user == user:
             if snapshot.commit_identifier == identifier:
-                found.setdefault(snapshot.commit_kind, snapshot.id)
+                snapshot_by_kind.setdefault(snapshot.commit_kind, snapshot.id)
             later = later or identifier < snapshot.commit_identifier < BATCH_IDENTIFIER
     reached = (since or 0) if oldest is None else oldest.id - 1
-    return CommitHistory(found, reached <= (since or 0), later, newest, reached)
+    return CommitHistory(snapshot_by_kind, reached <= (since or 0), later, newest, reached)
 
 
 def committed_since(
-    store: FileStore, user: str, identifier: int, kind: CommitKind, seen: SnapshotKey | None, *, newest: Snapshot | None = None
+    store: FileStore, user: str, identifier: int, kind: CommitKind, last_searched: SnapshotKey | None, *, newest: Snapshot | None = None
 ) -> tuple[int | None, int]:
-    """Return the snapshot after ``seen`` that is this commit.
+    """Return the snapshot after ``last_searched`` that is this commit.
 
     The second value is the id after which all snapshots were searched.
 
@@ -75,15 +75,15 @@ def committed_since(
         user: Commit user.
         identifier: Commit identifier.
         kind: Kind of the snapshot.
-        seen: Newest snapshot already searched. All snapshots are searched if it was rolled back. None: do not search.
+        last_searched: Newest snapshot already searched. All snapshots are searched if it was rolled back. None: do not search.
         newest: The newest snapshot, if it has just been read.
     """
-    if seen is None:
+    if last_searched is None:
         return None, 0
-    reached = seen.id
+    reached = last_searched.id
     for snapshot in store.snapshots.backwards(newest):
-        if snapshot.key == seen:
-            return None, seen.id
+        if snapshot.key == last_searched:
+            return None, last_searched.id
         reached = snapshot.id - 1
         if (snapshot.commit_user, snapshot.commit_identifier, snapshot.commit_kind) == (user, identifier, kind):
             return snapshot.id, reached
@@ -96,8 +96,8 @@ def base_of(messages: Iterable[CommitMessage]) -> int | None:
     None if a message has no base.
     """
     bases = [message.base_snapshot_id for message in messages]
-    known = [base for base in bases if base is not None]
-    return min(known) if known and len(known) == len(bases) else None
+    base_ids = [base for base in bases if base is not None]
+    return min(base_ids) if base_ids and len(base_ids) == len(bases) else None
 
 
 def refuse_expired_replay(store: FileStore, user: str, messages: Sequence[CommitMessage], history: CommitHistory) -> None:

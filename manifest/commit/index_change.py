@@ -70,27 +70,27 @@ def index_conflicts(
     for entry in entries:
         present.setdefault(((entry.partition, entry.bucket), entry.index_type), set()).add(entry.file_name)
         in_partition.setdefault((entry.partition, entry.index_type), set()).add(entry.file_name)
-    found = []
-    seen: set[tuple[BucketId, str]] = set()
+    conflicts = []
+    changed_indexes: set[tuple[BucketId, str]] = set()
     for bucket, change in changes:
-        if (bucket, change.kind) in seen:
-            found.append(Conflict(bucket, f"one commit changes its {change.kind} files twice"))
-        seen.add((bucket, change.kind))
+        if (bucket, change.kind) in changed_indexes:
+            conflicts.append(Conflict(bucket, f"one commit changes its {change.kind} files twice"))
+        changed_indexes.add((bucket, change.kind))
         now = in_partition.get((bucket[0], change.kind)) if change.partition_wide else present.get((bucket, change.kind))
         if (now or set()) != set(change.base):
-            found.append(Conflict(bucket, f"its {change.kind} files were replaced by a newer commit"))
+            conflicts.append(Conflict(bucket, f"its {change.kind} files were replaced by a newer commit"))
         # Such a file was rewritten without the marks.
         gone = change.marked_files - set(live.get(bucket, ()))
         if gone and change.kind == DELETION_VECTORS:
-            found.append(Conflict(bucket, f"file {min(gone)}, in which rows are marked as deleted, was removed by a newer commit"))
-    return found
+            conflicts.append(Conflict(bucket, f"file {min(gone)}, in which rows are marked as deleted, was removed by a newer commit"))
+    return conflicts
 
 
 def apply_changes(entries: Iterable[IndexManifestEntry], changes: Iterable[BucketChange]) -> list[IndexManifestEntry]:
     """Return all index files after ``changes``."""
-    kept = list(entries)
+    index_entries = list(entries)
     for (partition, bucket), change in changes:
         gone = {(partition, bucket, change.kind, file.file_name) for file in change.removed}
-        kept = [entry for entry in kept if (entry.partition, entry.bucket, entry.index_type, entry.file_name) not in gone]
-        kept += [IndexManifestEntry.of(file, partition, bucket, change.kind) for file in change.new]
-    return kept
+        index_entries = [entry for entry in index_entries if (entry.partition, entry.bucket, entry.index_type, entry.file_name) not in gone]
+        index_entries += [IndexManifestEntry.of(file, partition, bucket, change.kind) for file in change.new]
+    return index_entries

@@ -38,8 +38,8 @@ class IndexRewrites:
 
     def change(self, store: FileStore, latest: Snapshot | None) -> CommitChange | None:
         """Return the rewrites whose old entry is live, or None."""
-        wanted = EntryFilter(partitions={message.partition for message in self._left})
-        live = set(store.live_entries(latest, wanted).identities())
+        entry_filter = EntryFilter(partitions={message.partition for message in self._left})
+        live = set(store.live_entries(latest, entry_filter).identities())
         old = EntryColumns.of(entry for message in self._left for entry in message.compacted_entries() if entry.kind == FileKind.DELETE)
         fits = [
             identity in live and all(map(store.file_io.exists, compaction_paths(store, message)))
@@ -51,7 +51,7 @@ class IndexRewrites:
             return None
         entries = EntryColumns.of(entry for message in self._left for entry in message.compacted_entries())
         added = entries.select(entries.kind == FileKind.ADD)
-        return CommitChange(entries, revives=not _deleted_identities(store, latest, wanted).isdisjoint(added.identities()))
+        return CommitChange(entries, revives=not _deleted_identities(store, latest, entry_filter).isdisjoint(added.identities()))
 
     def delete_lost_files(self) -> None:
         """Delete side files of dropped rewrites.
@@ -60,8 +60,8 @@ class IndexRewrites:
         """
         if not self._lost:
             return
-        wanted = EntryFilter(partitions={message.partition for message in self._lost})
-        used = self._store.live_entries(self._store.snapshots.latest(), wanted).physical_names()
+        entry_filter = EntryFilter(partitions={message.partition for message in self._lost})
+        used = self._store.live_entries(self._store.snapshots.latest(), entry_filter).physical_names()
         for message in self._lost:
             for path in compaction_paths(self._store, message):
                 if path.rpartition("/")[2] not in used:
@@ -74,9 +74,9 @@ def _singles(message: CommitMessage) -> Iterator[CommitMessage]:
         yield message.model_copy(update={"compact_before": (before,), "compact_after": (after,)})
 
 
-def _deleted_identities(store: FileStore, latest: Snapshot, wanted: EntryFilter) -> set[tuple[bytes, ...]]:
+def _deleted_identities(store: FileStore, latest: Snapshot, entry_filter: EntryFilter) -> set[tuple[bytes, ...]]:
     """Return identities of all DELETE entries of ``latest``."""
     listed = [meta for meta in store.manifest_metas(latest) if meta.num_deleted_files > 0]
     with store.reading(latest):
-        read = [store.manifests.read_meta(meta) for meta in wanted.manifests(listed, store.partition, store.paths.manifests)]
+        read = [store.manifests.read_meta(meta) for meta in entry_filter.manifests(listed, store.partition, store.paths.manifests)]
     return {identity for entries in read for identity in entries.select(entries.kind == FileKind.DELETE).identities()}

@@ -42,8 +42,8 @@ class IndexUpdate:
         None: of all partitions.
         """
         before = store.index_entries(latest)
-        kept = [] if partitions is None else [entry for entry in before if entry.partition not in partitions]
-        return IndexUpdate(kept, self.changes, len(kept) < len(before))
+        untouched = [] if partitions is None else [entry for entry in before if entry.partition not in partitions]
+        return IndexUpdate(untouched, self.changes, len(untouched) < len(before))
 
     def conflicts(self, base: EntryColumns, delta: EntryColumns) -> list[Conflict]:
         """Return conflicts with index files, and data files after ``delta``."""
@@ -96,8 +96,8 @@ def _names_after(base: EntryColumns, delta: EntryColumns, buckets: Collection[Bu
     """Return the data files of each bucket after ``delta``."""
     live: dict[BucketId, set[str]] = {bucket: set() for bucket in buckets}
     for entries, kind in ((base, FileKind.ADD), (delta, FileKind.DELETE), (delta, FileKind.ADD)):
-        chosen = entries.select(entries.kind == kind)
-        for partition, bucket, name in zip(chosen.partition, chosen.bucket.tolist(), chosen.file_name, strict=True):
+        of_kind = entries.select(entries.kind == kind)
+        for partition, bucket, name in zip(of_kind.partition, of_kind.bucket.tolist(), of_kind.file_name, strict=True):
             if (partition, bucket) not in live:
                 continue
             if kind == FileKind.ADD:

@@ -165,13 +165,13 @@ def compaction_counts(messages: Sequence[CommitMessage]) -> dict[str, int]:
     """
     before = [file for message in messages for file in message.compact_before]
     after = [file for message in messages for file in message.compact_after]
-    made = [file for message in messages for file in message.compaction_files()]
-    kept = {file.file_name for file in after} - {file.file_name for file in made}
+    new_files = [file for message in messages for file in message.compaction_files()]
+    reused_names = {file.file_name for file in after} - {file.file_name for file in new_files}
     return {
         "files_before": len(before),
         "files_after": len(after),
-        "bytes_read": sum([file.file_size for file in before if file.file_name not in kept]),
-        "bytes_written": sum([file.file_size for file in made]),
+        "bytes_read": sum([file.file_size for file in before if file.file_name not in reused_names]),
+        "bytes_written": sum([file.file_size for file in new_files]),
         "rows": sum([file.row_count for file in after]),
         "buckets": len(messages),
     }

@@ -51,8 +51,8 @@ class MissingFiles:
 def find_missing(store: FileStore, snapshot: Snapshot | None) -> tuple[ManifestEntry, ...]:
     """Return the live entries whose data file does not exist."""
     entries = store.live_entries(snapshot).entries()
-    found = run_parallel(store.file_io, [partial(store.file_io.exists, _path(store, entry)) for entry in entries])
-    return tuple(entry for entry, exists in zip(entries, found, strict=True) if not exists)
+    existence = run_parallel(store.file_io, [partial(store.file_io.exists, _path(store, entry)) for entry in entries])
+    return tuple(entry for entry, exists in zip(entries, existence, strict=True) if not exists)
 
 
 def _path(store: FileStore, entry: ManifestEntry) -> str:
@@ -62,7 +62,7 @@ def _path(store: FileStore, entry: ManifestEntry) -> str:
 def _without_vectors(entries: Iterable[IndexManifestEntry], names: set[str]) -> Iterator[BucketChange]:
     """Yield the changes of index files with vectors of ``names``."""
     for entry in entries:
-        kept = tuple(vector for vector in entry.vectors or () if vector.data_file not in names)
-        if entry.index_type == DELETION_VECTORS and len(kept) < len(entry.vectors or ()):
-            rest = (entry.file.model_copy(update={"vectors": kept, "row_count": len(kept)}),) if kept else ()
+        vectors = tuple(vector for vector in entry.vectors or () if vector.data_file not in names)
+        if entry.index_type == DELETION_VECTORS and len(vectors) < len(entry.vectors or ()):
+            rest = (entry.file.model_copy(update={"vectors": vectors, "row_count": len(vectors)}),) if vectors else ()
             yield (entry.partition, entry.bucket), IndexChange(kind=DELETION_VECTORS, new=rest, removed=(entry.file,))

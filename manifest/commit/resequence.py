@@ -87,9 +87,9 @@ class Resequencer:
                         self._store.file_io.delete(path)
 
     def _delete(self, files: Sequence[DataFileMeta], message: CommitMessage, *, unless: Sequence[DataFileMeta]) -> None:
-        kept = {file.file_name for file in unless}
+        used_names = {file.file_name for file in unless}
         for file in files:
-            if file.file_name not in kept:
+            if file.file_name not in used_names:
                 for path in self._store.physical_files(message.partition, message.bucket, file):
                     with suppress(OSError):  # an orphan at worst
                         self._store.file_io.delete(path)

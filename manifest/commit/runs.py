@@ -83,8 +83,8 @@ def _read_announcement(store: FileStore, user: str) -> tuple[int, int] | None:
     try:
         content = store.file_io.read(path)
         verify_checksum(path, content)
-        found = json.loads(content)
-        return int(found[_IDENTIFIER]), int(found[_BASE])
+        announcement = json.loads(content)
+        return int(announcement[_IDENTIFIER]), int(announcement[_BASE])
     except FileNotFoundError:
         return None
     except (ValueError, LookupError, TypeError) as error:

@@ -26,15 +26,15 @@ def uncommitted_files(store: FileStore, user: str, messages: Sequence[CommitMess
     if manager.change_under_way() is not None:  # a commit that the interrupted change removes is not found, but may use the files
         return []
     base = base_of(messages) or 0
-    seen = base
+    oldest_searched = base
     for snapshot in manager.backwards():
         if snapshot.id <= base:
-            seen = 0
+            oldest_searched = 0
             break
         if snapshot.commit_user == user and identifier in {None, snapshot.commit_identifier}:
             return []
-        seen = snapshot.id
-    if seen > base + 1:
+        oldest_searched = snapshot.id
+    if oldest_searched > base + 1:
         return []
     candidates: set[str] = set()
     for message in messages:

@@ -53,12 +53,12 @@ class BoundsColumn:
     @classmethod
     def of(cls, bounds: Sequence[ColumnBounds], data_type: DataType) -> BoundsColumn:
         """Return bounds of single files as a column."""
-        known = np.array([b.min is not None and b.max is not None for b in bounds], np.bool_)
+        is_bounded = np.array([b.min is not None and b.max is not None for b in bounds], np.bool_)
         low, high = (
             _values([_to_stored(value) for value in side], data_type) for side in ([b.min for b in bounds], [b.max for b in bounds])
         )
         nulls = np.array([-1 if b.null_count is None else b.null_count for b in bounds], np.int64)
-        return cls(low, high, known, nulls, np.array([b.row_count for b in bounds], np.int64))
+        return cls(low, high, is_bounded, nulls, np.array([b.row_count for b in bounds], np.int64))
 
     def take(self, rows: Indices) -> BoundsColumn:
         """Return the bounds of some files."""
@@ -70,8 +70,8 @@ class BoundsColumn:
         as_plain: Callable[[Any], Plain] = bytes.decode if kind in STRINGS else bool if kind is Kind.BOOLEAN else lambda value: value
         rows = zip(self.low.tolist(), self.high.tolist(), self.known.tolist(), self.nulls.tolist(), self.rows.tolist(), strict=True)
         return [
-            ColumnBounds(as_plain(low) if known else None, as_plain(high) if known else None, None if nulls < 0 else nulls, count)
-            for low, high, known, nulls, count in rows
+            ColumnBounds(as_plain(low) if is_bounded else None, as_plain(high) if is_bounded else None, None if nulls < 0 else nulls, count)
+            for low, high, is_bounded, nulls, count in rows
         ]
 
 
@@ -79,7 +79,7 @@ BoundsColumnLookup: TypeAlias = Callable[[ColumnRef], BoundsColumn | None]
 
 
 def value_bounds(
-    entries: EntryColumns, names: Sequence[str], types: Sequence[DataType], wanted: Container[str] | None = None
+    entries: EntryColumns, names: Sequence[str], types: Sequence[DataType], requested: Container[str] | None = None
 ) -> dict[str, BoundsColumn]:
     """Return value statistics of entries by column name.
 
@@ -89,7 +89,7 @@ def value_bounds(
         entries: Entries whose statistics rows have the same columns.
         names: Columns of the statistics rows.
         types: Their types.
-        wanted: Columns to return. None: all.
+        requested: Columns to return. None: all.
     """
     arity, size = len(names), len(entries)
     counts, fits = _null_counts(entries, arity)
@@ -98,19 +98,19 @@ def value_bounds(
     for side in ("_MIN_VALUES", "_MAX_VALUES"):
         spans = entries.columns.spans[f"_FILE._VALUE_STATS.{side}"]
         sides.append(RowColumns.of(entries.payload, spans.start[rows], spans.end[rows], arity))
-    found = {}
+    bounds_by_name = {}
     for position, (name, data_type) in enumerate(zip(names, types, strict=True)):
-        if wanted is not None and name not in wanted:
+        if requested is not None and name not in requested:
             continue
         slot = slot_type(data_type)
         (low, has_low), (high, has_high) = [side.field(position, slot) for side in sides]
-        known = np.zeros(size, np.bool_)
-        known[rows] = has_low & has_high
+        is_bounded = np.zeros(size, np.bool_)
+        is_bounded[rows] = has_low & has_high
         if data_type.kind in ORC_UNBOUNDED:
-            known &= ~entries.is_orc
+            is_bounded &= ~entries.is_orc
         low, high = _spread(low, rows, size), _spread(high, rows, size)
-        found[name] = BoundsColumn(low, high, known, counts[:, position], entries.row_count)
-    return found
+        bounds_by_name[name] = BoundsColumn(low, high, is_bounded, counts[:, position], entries.row_count)
+    return bounds_by_name
 
 
 def _null_counts(entries: EntryColumns, arity: int) -> tuple[Int64s, Mask]:
@@ -121,26 +121,26 @@ def _null_counts(entries: EntryColumns, arity: int) -> tuple[Int64s, Mask]:
     spans = entries.columns.spans["_FILE._VALUE_STATS._NULL_COUNTS"]
     if len(entries) > thresholds.bounds_one_by_one:
         return optional_longs(entries.payload, spans, arity)
-    found, fits = np.full((len(entries), arity), -1, np.int64), np.zeros(len(entries), np.bool_)
+    null_counts, fits = np.full((len(entries), arity), -1, np.int64), np.zeros(len(entries), np.bool_)
     for row in np.flatnonzero(spans.present).tolist():
         try:
             counts = counts_of(entries.payload[spans.start[row] : spans.end[row]])
         except (EOFError, ValueError, LookupError):
             continue
         if len(counts) == arity:
-            found[row], fits[row] = [-1 if count is None else count for count in counts], True
-    return found, fits
+            null_counts[row], fits[row] = [-1 if count is None else count for count in counts], True
+    return null_counts, fits
 
 
-def key_bounds(entries: EntryColumns, names: Sequence[str], types: Sequence[DataType], wanted: Container[str]) -> dict[str, BoundsColumn]:
-    """Return bounds of the ``wanted`` key columns.
+def key_bounds(entries: EntryColumns, names: Sequence[str], types: Sequence[DataType], requested: Container[str]) -> dict[str, BoundsColumn]:
+    """Return bounds of the ``requested`` key columns.
 
     The first column has the exact keys of the files, the others their key statistics. Files without key statistics have no bounds.
     Raises ``ValueError`` for rows that cannot be decoded.
     """
-    found = {}
+    bounds_by_name = {}
     for position, (name, data_type) in enumerate(zip(names, types, strict=True)):
-        if name not in wanted:
+        if name not in requested:
             continue
         fields = ("_MIN_KEY", "_MAX_KEY") if position == 0 else ("_KEY_STATS._MIN_VALUES", "_KEY_STATS._MAX_VALUES")
         low_spans, high_spans = [entries.columns.spans[f"_FILE.{field}"] for field in fields]
@@ -150,13 +150,13 @@ def key_bounds(entries: EntryColumns, names: Sequence[str], types: Sequence[Data
         lows = RowColumns.of(entries.payload, low_spans.start[rows], low_spans.end[rows], len(types))
         highs = RowColumns.of(entries.payload, high_spans.start[rows], high_spans.end[rows], len(types))
         (low, has_low), (high, has_high) = lows.field(position, data_type), highs.field(position, data_type)
-        known = np.zeros(len(entries), np.bool_)
-        known[rows] = has_low & has_high
+        is_bounded = np.zeros(len(entries), np.bool_)
+        is_bounded[rows] = has_low & has_high
         if data_type.kind in ORC_UNBOUNDED:
-            known &= ~entries.is_orc
-        low, high = _spread(low, rows, known.size), _spread(high, rows, known.size)
-        found[name] = BoundsColumn(low, high, known, np.where(known, 0, -1), entries.row_count)
-    return found
+            is_bounded &= ~entries.is_orc
+        low, high = _spread(low, rows, is_bounded.size), _spread(high, rows, is_bounded.size)
+        bounds_by_name[name] = BoundsColumn(low, high, is_bounded, np.where(is_bounded, 0, -1), entries.row_count)
+    return bounds_by_name
 
 
 def may_match_each(predicate: Predicate, bounds: BoundsColumnLookup, types: Mapping[str, ColumnType], count: int) -> Mask:
@@ -171,8 +171,8 @@ def may_match_each(predicate: Predicate, bounds: BoundsColumnLookup, types: Mapp
     """
 
     def of_leaf(leaf: Leaf) -> Mask:
-        known = bounds(leaf.column)
-        return np.ones(count, np.bool_) if known is None else _leaf(leaf, known, types.get(leaf.column.name))
+        column = bounds(leaf.column)
+        return np.ones(count, np.bool_) if column is None else _leaf(leaf, column, types.get(leaf.column.name))
 
     return combine_masks(predicate, count, of_leaf)
 
@@ -185,39 +185,39 @@ def combine_masks(predicate: Predicate, count: int, of_leaf: Callable[[Leaf], Ma
     """
     match predicate:
         case And(children):
-            found = np.ones(count, np.bool_)
+            mask = np.ones(count, np.bool_)
             for child in children:
-                found &= combine_masks(child, count, of_leaf)
-            return found
+                mask &= combine_masks(child, count, of_leaf)
+            return mask
         case Or(children):
-            found = np.zeros(count, np.bool_)
+            mask = np.zeros(count, np.bool_)
             for child in children:
-                found |= combine_masks(child, count, of_leaf)
-            return found
+                mask |= combine_masks(child, count, of_leaf)
+            return mask
         case ComputedPredicate():
             return np.ones(count, np.bool_)
         case leaf:
             return of_leaf(leaf)
 
 
-def _leaf(leaf: Leaf, known: BoundsColumn, column_type: ColumnType | None) -> Mask:
-    all_null: Mask = (known.nulls >= 0) & (known.nulls >= known.rows)
+def _leaf(leaf: Leaf, bounds: BoundsColumn, column_type: ColumnType | None) -> Mask:
+    all_null: Mask = (bounds.nulls >= 0) & (bounds.nulls >= bounds.rows)
     if isinstance(leaf, IsNull):
-        found: Mask = ~all_null if leaf.negated else known.nulls != 0
-        return found
-    if not known.known.any():
+        may_match: Mask = ~all_null if leaf.negated else bounds.nulls != 0
+        return may_match
+    if not bounds.known.any():
         return ~all_null
     kind = None if column_type is None else column_type.kind
     if isinstance(leaf, StartsWith):
         if kind not in STRINGS:
             return ~all_null
-        prefix, pairs = leaf.prefix.encode(), zip(known.low.tolist(), known.high.tolist(), strict=True)
+        prefix, pairs = leaf.prefix.encode(), zip(bounds.low.tolist(), bounds.high.tolist(), strict=True)
         hits = np.array([prefix_may_match(prefix, low, high, negated=leaf.negated) for low, high in pairs], np.bool_)
     elif kind in FLOATS:
-        hits = leaf_may_match(leaf, spark_order(known.low), spark_order(known.high), spark_order)
+        hits = leaf_may_match(leaf, spark_order(bounds.low), spark_order(bounds.high), spark_order)
     else:
-        hits = leaf_may_match(leaf, known.low, known.high, _comparable)
-    return ~all_null & (np.asarray(hits, np.bool_) | ~known.known)
+        hits = leaf_may_match(leaf, bounds.low, bounds.high, _comparable)
+    return ~all_null & (np.asarray(hits, np.bool_) | ~bounds.known)
 
 
 def _comparable(value: Plain) -> Any:
@@ -232,9 +232,9 @@ def _as_object(value: bytes) -> AnyArray:
     array([False,  True])
     """
     # np.array(value) would strip trailing NULs.
-    found = np.empty((), object)
-    found[()] = value
-    return found
+    scalar = np.empty((), object)
+    scalar[()] = value
+    return scalar
 
 
 def _to_stored(value: Plain) -> Any:
@@ -244,9 +244,9 @@ def _to_stored(value: Plain) -> Any:
 def _values(values: Sequence[Any], data_type: DataType) -> AnyArray:
     kind = data_type.kind
     if kind in STRINGS or kind in BINARIES:
-        found = np.empty(len(values), object)
-        found[:] = [b"" if value is None else value for value in values]
-        return found
+        objects = np.empty(len(values), object)
+        objects[:] = [b"" if value is None else value for value in values]
+        return objects
     numbers = [0 if value is None else value for value in values]
     wide = any(isinstance(value, int) and not -(2**63) <= value < 2**63 for value in numbers)
     return np.array(numbers, object if wide else np.float64 if kind in FLOATS else np.int64)
@@ -256,8 +256,8 @@ def _spread(values: AnyArray, rows: Int64s, size: int) -> AnyArray:
     """Return a longer column with ``values`` at the positions ``rows``."""
     if rows.size == size:
         return values
-    found = np.zeros(size, values.dtype)
+    column = np.zeros(size, values.dtype)
     if values.dtype == object:
-        found[:] = b"" if values.size and isinstance(values[0], bytes) else 0
-    found[rows] = values
-    return found
+        column[:] = b"" if values.size and isinstance(values[0], bytes) else 0
+    column[rows] = values
+    return column

@@ -41,8 +41,8 @@ class EntryCache:
     def get(self, name: str) -> Any:
         """Return the cached value of a manifest or list."""
         key, shared = self._keys.get(name, (None, False))
-        held = None if key is None else self.files.get(key)
-        return held[1] if shared and held is not None else held
+        cached = None if key is None else self.files.get(key)
+        return cached[1] if shared and cached is not None else cached
 
     def put(self, name: str, value: object, weight: int, shared: Hashable = None) -> None:
         """Cache the value of a manifest or list.
@@ -56,30 +56,30 @@ class EntryCache:
             self.files.put((self._owner, name), value, weight)
 
     def join(
-        self, names: tuple[str, ...], parts: list[EntryColumns], whole: EntryColumns | None = None, *, shared: bool = False
+        self, names: tuple[str, ...], parts: list[EntryColumns], batch: EntryColumns | None = None, *, shared: bool = False
     ) -> EntryColumns:
         """Return the joined entries of several manifests, and cache them.
 
         Args:
             names: Names of the manifests.
             parts: Entries of each manifest. The list is emptied if that saves memory.
-            whole: All entries as one, if they are already joined.
+            batch: All entries as one, if they are already joined.
             shared: Whether the parts are cached for other tables, so that the result is cached for them too.
         """
         # Scans of one snapshot join the same manifests.
-        if len(parts) == 1 and whole is None:
+        if len(parts) == 1 and batch is None:
             return parts[0]
         keys: tuple[Hashable, ...] = (("joined", names), (self._owner, "joined", names))
         for key in keys:
-            held = self.files.get(key)
-            if held is not None and all(map(operator.is_, held[0], parts)):
-                joined: EntryColumns = held[1]
+            cached = self.files.get(key)
+            if cached is not None and all(map(operator.is_, cached[0], parts)):
+                joined: EntryColumns = cached[1]
                 return joined
         # The parts are cached too, and the joined entries may be a copy.
-        weight = sum(map(entries_weight, parts)) * (2 if whole is None else 1)
+        weight = sum(map(entries_weight, parts)) * (2 if batch is None else 1)
         if weight > self.files.capacity // 2:
-            return EntryColumns.concat(_pop_all(parts)) if whole is None else whole
-        joined = EntryColumns.concat(parts) if whole is None else whole
+            return EntryColumns.concat(_pop_all(parts)) if batch is None else batch
+        joined = EntryColumns.concat(parts) if batch is None else batch
         if len(parts) > 1:
             self.files.put(keys[0] if shared else keys[1], (tuple(parts), joined), weight)
         return joined

@@ -51,12 +51,12 @@ class ColumnRanges:
 
         ``fields`` are the fields of the manifest's schema.
         """
-        for known, found in self._decoded:
-            if known is fields:
-                return found
-        found = self._bounds(fields)
-        self._decoded[:] = [(fields, found)]
-        return found
+        for cached_fields, bounds in self._decoded:
+            if cached_fields is fields:
+                return bounds
+        bounds = self._bounds(fields)
+        self._decoded[:] = [(fields, bounds)]
+        return bounds
 
     def _bounds(self, fields: Iterable[DataField]) -> dict[int, ColumnBounds]:
         by_id = {field.id: field.type for field in fields}
@@ -68,8 +68,8 @@ class ColumnRanges:
         except (ValueError, PaimonError):
             return {}
         return {
-            field_id: ColumnBounds(least, most, nulls, self.row_count)
-            for field_id, least, most, nulls in zip(self.field_ids, low, high, self.stats.null_counts, strict=True)
+            field_id: ColumnBounds(least, greatest, nulls, self.row_count)
+            for field_id, least, greatest, nulls in zip(self.field_ids, low, high, self.stats.null_counts, strict=True)
         }
 
     def to_avro(self) -> dict[str, Any]:
@@ -121,15 +121,15 @@ class RangePolicy:
             return None
         try:
             target = self.fields_of(int(entries.schema_id.max()))
-            known = {**(self._values(entries, target) if self.values else {}), **self._keys(entries)}
+            bounds_by_id = {**(self._values(entries, target) if self.values else {}), **self._keys(entries)}
         except (PaimonError, ValueError):  # no ranges for unreadable entries: reading the file itself reports the error
             return None
-        return _fit_ranges(known, [field for field in target if field.name not in self.partition], int(entries.row_count.sum()))
+        return _fit_ranges(bounds_by_id, [field for field in target if field.name not in self.partition], int(entries.row_count.sum()))
 
     def _keys(self, entries: EntryColumns) -> dict[int, ColumnBounds]:
         names, types = [str(field_id) for field_id, _ in self.key], [data_type for _, data_type in self.key]
-        found = key_bounds(entries, names, types, names)
-        return {field_id: _merge([_summary(found[str(field_id)], data_type)], data_type) for field_id, data_type in self.key}
+        bounds_by_name = key_bounds(entries, names, types, names)
+        return {field_id: _merge([_summary(bounds_by_name[str(field_id)], data_type)], data_type) for field_id, data_type in self.key}
 
     def _values(self, entries: EntryColumns, target: Sequence[DataField]) -> dict[int, ColumnBounds]:
         """Return ranges by value statistics, over files of several schemas."""
@@ -157,22 +157,22 @@ class RangePolicy:
 
 
 def _bounds_of(
-    entries: EntryColumns, names: Sequence[str], types: Sequence[DataType], wanted: Container[str]
+    entries: EntryColumns, names: Sequence[str], types: Sequence[DataType], requested: Container[str]
 ) -> dict[str, list[ColumnBounds]]:
     """Return bounds of each column.
 
     Of each file for few files, else one for all.
     """
     if len(entries) > thresholds.ranges_one_by_one:
-        columns = value_bounds(entries, names, types, wanted)
+        columns = value_bounds(entries, names, types, requested)
         by_name = dict(zip(names, types, strict=True))
         return {name: [_summary(column, by_name[name])] for name, column in columns.items()}
-    found: dict[str, list[ColumnBounds]] = {name: [] for name in names if name in wanted}
+    bounds_by_name: dict[str, list[ColumnBounds]] = {name: [] for name in names if name in requested}
     for file in entries.files():
-        known = decode_bounds(file.value_stats, names, types, file.row_count, wanted, unbounded=file.unbounded)
-        for name, bounds in found.items():
-            bounds.append(known.get(name) or ColumnBounds(None, None, None, file.row_count))
-    return found
+        file_bounds = decode_bounds(file.value_stats, names, types, file.row_count, requested, unbounded=file.unbounded)
+        for name, bounds in bounds_by_name.items():
+            bounds.append(file_bounds.get(name) or ColumnBounds(None, None, None, file.row_count))
+    return bounds_by_name
 
 
 def stats_groups(entries: EntryColumns) -> list[tuple[int, tuple[str, ...] | None, Indices]]:
@@ -220,10 +220,10 @@ def _merge(parts: Sequence[ColumnBounds], data_type: DataType) -> ColumnBounds:
     high: list[Any] = [part.max for part in filled]
     if data_type.kind in FLOATS and any(map(math.isnan, low)):
         return ColumnBounds(None, None, nulls, rows)
-    least, most = _MODE.bound(min(low), max(high, key=spark_order_key))
+    least, greatest = _MODE.bound(min(low), max(high, key=spark_order_key))
     if data_type.kind in FLOATS:  # orders differ in -0.0 and 0.0: include both
-        least, most = -0.0 if least == 0 else least, 0.0 if most == 0 else most
-    return ColumnBounds(least, most, nulls, rows)
+        least, greatest = -0.0 if least == 0 else least, 0.0 if greatest == 0 else greatest
+    return ColumnBounds(least, greatest, nulls, rows)
 
 
 def _plain(value: Any, data_type: DataType) -> Plain:
@@ -233,25 +233,25 @@ def _plain(value: Any, data_type: DataType) -> Plain:
     return bool(plain) if data_type.kind is Kind.BOOLEAN else plain
 
 
-def _fit_ranges(known: Mapping[int, ColumnBounds], fields: Iterable[DataField], row_count: int) -> ColumnRanges | None:
+def _fit_ranges(bounds_by_id: Mapping[int, ColumnBounds], fields: Iterable[DataField], row_count: int) -> ColumnRanges | None:
     """Return ranges of known columns that fit into ``range_bytes``."""
-    chosen: list[tuple[DataField, ColumnBounds]] = []
+    fitting: list[tuple[DataField, ColumnBounds]] = []
     size = 0
     for column in fields:
-        bounds = known.get(column.id)
+        bounds = bounds_by_id.get(column.id)
         if bounds is None or column.type.is_nested or (bounds.min is None and bounds.null_count is None):
             continue
-        one = [column.type]
-        size += len(encode_row([bounds.min], one)) + len(encode_row([bounds.max], one)) - 2 * len(EMPTY_ROW)
+        column_types = [column.type]
+        size += len(encode_row([bounds.min], column_types)) + len(encode_row([bounds.max], column_types)) - 2 * len(EMPTY_ROW)
         if size > thresholds.range_bytes:
             break
-        chosen.append((column, bounds))
-    if not chosen:
+        fitting.append((column, bounds))
+    if not fitting:
         return None
-    types = [column.type for column, _ in chosen]
-    low, high = encode_row([bounds.min for _, bounds in chosen], types), encode_row([bounds.max for _, bounds in chosen], types)
-    nulls = tuple([bounds.null_count for _, bounds in chosen])
-    return ColumnRanges(tuple([column.id for column, _ in chosen]), row_count, SimpleStats(low, high, nulls))
+    types = [column.type for column, _ in fitting]
+    low, high = encode_row([bounds.min for _, bounds in fitting], types), encode_row([bounds.max for _, bounds in fitting], types)
+    nulls = tuple([bounds.null_count for _, bounds in fitting])
+    return ColumnRanges(tuple([column.id for column, _ in fitting]), row_count, SimpleStats(low, high, nulls))
 
 
 def same_values(old: DataType, new: DataType) -> bool:

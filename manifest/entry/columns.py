@@ -75,18 +75,18 @@ class EntryColumns:
 
         Manifests of one layout are decoded together. If some were decoded separately, the second value is missing. Raises ``CorruptFile``.
         """
-        found: list[EntryColumns] = []
-        whole: EntryColumns | None = None
+        decoded: list[EntryColumns] = []
+        joined: EntryColumns | None = None
         for shape, group in groupby(containers, lambda container: container.schema.layout):
             members = list(group)
             together = cls._decoded_together(shape, members)
             if together is None:
-                found += [cls.from_container(container) for container in members]
+                decoded += [cls.from_container(container) for container in members]
             else:
                 parts, of_group = together
-                found += parts
-                whole = of_group if len(members) == len(containers) else None
-        return found, whole
+                decoded += parts
+                joined = of_group if len(members) == len(containers) else None
+        return decoded, joined
 
     @classmethod
     def _decoded_together(cls, shape: AvroSchema, containers: Sequence[Container]) -> tuple[list[EntryColumns], EntryColumns] | None:
@@ -104,8 +104,8 @@ class EntryColumns:
             return None
         bounds = zip(containers, counts[:-1].tolist(), counts[1:].tolist(), bases.tolist(), strict=False)
         parts = [
-            cls._single(one.path, one.payload, columns.slice_rows(first, last).shift_by(-base), np.zeros(last - first, np.bool_))
-            for one, first, last, base in bounds
+            cls._single(member.path, member.payload, columns.slice_rows(first, last).shift_by(-base), np.zeros(last - first, np.bool_))
+            for member, first, last, base in bounds
         ]
         source = np.repeat(np.arange(len(parts)), np.diff(counts))
         row = np.arange(source.size) - counts[source]
@@ -133,8 +133,8 @@ class EntryColumns:
     def concat(cls, parts: Iterable[EntryColumns]) -> EntryColumns:
         """Return all entries of ``parts``, in order."""
         # Each part is copied before the next but one is requested, so that an iterator can release it.
-        some = filter(len, parts)
-        first, second = next(some, None), next(some, None)
+        nonempty = filter(len, parts)
+        first, second = next(nonempty, None), next(nonempty, None)
         if second is None:
             return cls.of(()) if first is None else first
         assert first is not None
@@ -142,14 +142,14 @@ class EntryColumns:
         filled.add(first)
         filled.add(second)
         del first, second
-        for part in some:
+        for part in nonempty:
             filled.add(part)
         payload = filled.payload.getvalue()
         source, row, short = np.concatenate(filled.source), np.concatenate(filled.row), np.concatenate(filled.short)
-        found = cls(tuple(filled.paths), source, payload, filled.join(payload), short, row, tuple(filled.built))
-        if len(found) > thresholds.partitions_one_by_one:
-            found.__dict__["partition_codes"] = np.concatenate(filled.codes), list(filled.partitions)
-        return found
+        joined = cls(tuple(filled.paths), source, payload, filled.join(payload), short, row, tuple(filled.built))
+        if len(joined) > thresholds.partitions_one_by_one:
+            joined.__dict__["partition_codes"] = np.concatenate(filled.codes), list(filled.partitions)
+        return joined
 
     @classmethod
     def of_records(cls, records: Sequence[bytes], path: str = "") -> EntryColumns:
@@ -173,18 +173,18 @@ class EntryColumns:
     def __len__(self) -> int:
         return self.columns.start.size
 
-    def select(self, chosen: Mask | Indices) -> EntryColumns:
+    def select(self, selection: Mask | Indices) -> EntryColumns:
         """Return entries by mask or by position."""
-        rows = np.flatnonzero(chosen) if chosen.dtype == np.bool_ else chosen.astype(np.intp, copy=False)
-        if rows.size == self.row.size and (chosen.dtype == np.bool_ or np.array_equal(rows, np.arange(rows.size))):
+        rows = np.flatnonzero(selection) if selection.dtype == np.bool_ else selection.astype(np.intp, copy=False)
+        if rows.size == self.row.size and (selection.dtype == np.bool_ or np.array_equal(rows, np.arange(rows.size))):
             return self
         columns = self.columns.take(rows)
-        chosen_ones = EntryColumns(self.paths, self.source[rows], self.payload, columns, self.short[rows], self.row[rows], self.built)
+        selected = EntryColumns(self.paths, self.source[rows], self.payload, columns, self.short[rows], self.row[rows], self.built)
         if "partition_codes" in self.__dict__:  # keep the grouping
-            codes, known = self.partition_codes
-            kept, renumbered = np.unique(codes[rows], return_inverse=True)
-            chosen_ones.__dict__["partition_codes"] = renumbered, [known[code] for code in kept.tolist()]
-        return chosen_ones
+            codes, code_partitions = self.partition_codes
+            used_codes, renumbered = np.unique(codes[rows], return_inverse=True)
+            selected.__dict__["partition_codes"] = renumbered, [code_partitions[code] for code in used_codes.tolist()]
+        return selected
 
     def numbers(self, name: str) -> Int64s:
         """Return an integer field by its manifest name.
@@ -255,8 +255,8 @@ class EntryColumns:
     def is_appended(self) -> Mask:
         """Files that were appended or have an unknown source."""
         source = self.columns.numbers["_FILE._FILE_SOURCE"]
-        found: Mask = ~source.present | (source.values == FileSource.APPEND)
-        return found
+        appended: Mask = ~source.present | (source.values == FileSource.APPEND)
+        return appended
 
     @cached_property
     def partition(self) -> list[bytes]:
@@ -305,10 +305,10 @@ class EntryColumns:
 
     def in_partitions(self, partitions: Iterable[bytes]) -> Mask:
         """Return the entries in one of ``partitions``."""
-        wanted = set(partitions)
-        codes, known = self.partition_codes
-        chosen: Mask = np.array([partition in wanted for partition in known], np.bool_)[codes]
-        return chosen
+        requested = set(partitions)
+        codes, code_partitions = self.partition_codes
+        mask: Mask = np.array([partition in requested for partition in code_partitions], np.bool_)[codes]
+        return mask
 
     @cached_property
     def not_deleted(self) -> EntryColumns:
@@ -340,17 +340,17 @@ class EntryColumns:
     @cached_property
     def added_twice(self) -> int | None:
         """An entry whose file its bucket has twice, or None."""
-        seen: set[tuple[bytes, int, bytes]] = set()
+        added_files: set[tuple[bytes, int, bytes]] = set()
         rows = np.flatnonzero(self.has_repeated_name)
         if not rows.size:
             return None
-        some = self.select(rows)
+        repeated = self.select(rows)
         for row, *file in zip(
-            rows.tolist(), some.content("_PARTITION"), some.bucket.tolist(), some.content("_FILE._FILE_NAME"), strict=True
+            rows.tolist(), repeated.content("_PARTITION"), repeated.bucket.tolist(), repeated.content("_FILE._FILE_NAME"), strict=True
         ):
-            if tuple(file) in seen:
+            if tuple(file) in added_files:
                 return int(row)
-            seen.add(tuple(file))
+            added_files.add(tuple(file))
         return None
 
     def identities(self, rows: Indices | None = None) -> list[tuple[bytes, ...]]:
@@ -358,10 +358,10 @@ class EntryColumns:
 
         Comparable among all ``EntryColumns``.
         """
-        some = self if rows is None else self.select(rows)
+        entries = self if rows is None else self.select(rows)
         names = ("_FILE._FILE_NAME", "_PARTITION", "_FILE._EXTRA_FILES", "_FILE._EMBEDDED_FILE_INDEX", "_FILE._EXTERNAL_PATH")
-        numbers = (b"%d,%d" % pair for pair in zip(some.bucket.tolist(), some.level.tolist(), strict=True))
-        return list(zip(*(some.content(name) for name in names), numbers, strict=True))
+        numbers = (b"%d,%d" % pair for pair in zip(entries.bucket.tolist(), entries.level.tolist(), strict=True))
+        return list(zip(*(entries.content(name) for name in names), numbers, strict=True))
 
     def physical_names(self) -> set[str]:
         """Return names of data files and side files."""
@@ -390,15 +390,15 @@ class EntryColumns:
 
         Cached while their manifests are. Raises ``CorruptFile``.
         """
-        built = [one.files for one in self.built]
+        built = [cached.files for cached in self.built]
         sources, rows = self.source.tolist(), self.row.tolist()
-        found = [built[source].get(row) for source, row in zip(sources, rows, strict=True)]
-        missing = [at for at, file in enumerate(found) if file is None]
+        files = [built[source].get(row) for source, row in zip(sources, rows, strict=True)]
+        missing = [index for index, file in enumerate(files) if file is None]
         if missing:
             with gc_paused():
-                for at, file in zip(missing, self._build(np.array(missing, np.intp)), strict=True):
-                    built[sources[at]][rows[at]] = found[at] = file
-        return [file for file in found if file is not None]
+                for index, file in zip(missing, self._build(np.array(missing, np.intp)), strict=True):
+                    built[sources[index]][rows[index]] = files[index] = file
+        return [file for file in files if file is not None]
 
     def _build(self, rows: Indices) -> list[DataFileMeta]:
         try:
@@ -438,16 +438,16 @@ class _Joined:
         self.short.append(part.short)
         self.row.append(part.row)
         self.built += part.built
-        codes, known = part.partition_codes
+        codes, code_partitions = part.partition_codes
         numbers = self.partitions
-        self.codes.append(np.array([numbers.setdefault(partition, len(numbers)) for partition in known], np.int64)[codes])
+        self.codes.append(np.array([numbers.setdefault(partition, len(numbers)) for partition in code_partitions], np.int64)[codes])
 
     def join(self, payload: bytes) -> RecordColumns:
         """Return the columns of all parts."""
         # A joint decoding of few columns is cheaper than joining all, if it finds the same records.
         starts = np.concatenate([columns.start for columns in self.columns])
-        few = decode_few_columns(_LAYOUT, payload, starts.size)
-        return few if few is not None and np.array_equal(few.start, starts) else RecordColumns.join(self.columns)
+        decoded = decode_few_columns(_LAYOUT, payload, starts.size)
+        return decoded if decoded is not None and np.array_equal(decoded.start, starts) else RecordColumns.join(self.columns)
 
 
 def whole_record(record: bytes, *, short: bool) -> bytes:
@@ -477,8 +477,8 @@ def _starts(payload: bytes) -> Int64s:
     candidates = candidates[(kinds == FileKind.ADD << 1) | (kinds == FileKind.DELETE << 1)]
     partition = candidates + 3 + (buffer[candidates + 2] > 0x7F)  # a partition of up to 8191 bytes has a length of one or two
     for offset in range(4 if partition.size else 0):
-        here = buffer[partition + offset]
-        alike = here == here[0]
+        bytes_at_offset = buffer[partition + offset]
+        alike = bytes_at_offset == bytes_at_offset[0]
         candidates, partition = candidates[alike], partition[alike]
     starts: Int64s = candidates.astype(np.int64)
     return starts

@@ -62,7 +62,7 @@ def merge(entries: EntryColumns) -> Merged:
 
     A DELETE without an ADD stays (Paimon's ``FileEntry.mergeEntries``).
     """
-    at: dict[tuple[bytes, ...], int] = {}
+    row_by_identity: dict[tuple[bytes, ...], int] = {}
     twice: list[int] = []
     again = entries.has_repeated_name
     if not again.any():
@@ -71,15 +71,15 @@ def merge(entries: EntryColumns) -> Merged:
     kinds = entries.kind[rows].tolist()
     for row, identity in enumerate(entries.identities(rows)):
         if kinds[row] == FileKind.ADD:
-            if identity in at:
+            if identity in row_by_identity:
                 twice.append(row)
-            at[identity] = row
-        elif identity in at and kinds[at[identity]] == FileKind.ADD:
-            del at[identity]
+            row_by_identity[identity] = row
+        elif identity in row_by_identity and kinds[row_by_identity[identity]] == FileKind.ADD:
+            del row_by_identity[identity]
         else:
-            at[identity] = row
+            row_by_identity[identity] = row
     stays = ~again
-    stays[rows[list(at.values())]] = True
+    stays[rows[list(row_by_identity.values())]] = True
     return Merged(entries.select(stays), tuple(rows[twice].tolist()))
 
 
@@ -116,7 +116,7 @@ class EntryFilter:
         if self.is_everything:
             return list(metas)
         in_range = partition.spanning(self.partitions) if self.partitions is not None else None
-        kept: list[ManifestFileMeta] = []
+        matching_metas: list[ManifestFileMeta] = []
         for meta in metas:
             if meta.max_level is not None and meta.max_level < self.min_level:
                 continue
@@ -129,39 +129,39 @@ class EntryFilter:
                 continue
             if self.predicate is not None and not partition.may_hold(self.predicate, meta.partition_stats, meta.num_entries, name):
                 continue
-            kept.append(meta)
-        return kept
+            matching_metas.append(meta)
+        return matching_metas
 
     def blocks(self, ranges: BlockRanges, partition: PartitionType) -> Mask:
         """Return the blocks that may have a wanted entry."""
-        wanted: Mask = ranges.column("max_level") >= self.min_level
+        may_match: Mask = ranges.column("max_level") >= self.min_level
         if self.buckets is not None:
             other = self._of_other_counts(ranges.column("min_total_buckets")) | self._of_other_counts(ranges.column("max_total_buckets"))
             if self.bucket_counts is not None:
                 other |= ranges.column("min_total_buckets") != ranges.column("max_total_buckets")
-            wanted &= ranges.in_buckets(list(self.buckets)) | other
+            may_match &= ranges.in_buckets(list(self.buckets)) | other
         if self.partitions is not None:
-            inside = set(self.partitions)
-            wanted &= ranges.in_partitions([value in inside for value in ranges.partitions])
+            partition_set = set(self.partitions)
+            may_match &= ranges.in_partitions([value in partition_set for value in ranges.partitions])
         if self.predicate is not None and partition.names:
-            wanted &= ranges.in_partitions([partition.keeps(self.predicate, value) for value in ranges.partitions])
-        return wanted
+            may_match &= ranges.in_partitions([partition.keeps(self.predicate, value) for value in ranges.partitions])
+        return may_match
 
     def _of_other_counts(self, totals: Int64s) -> Mask:
-        found: Mask = np.zeros(totals.size, np.bool_) if self.bucket_counts is None else ~np.isin(totals, list(self.bucket_counts))
-        return found
+        is_other: Mask = np.zeros(totals.size, np.bool_) if self.bucket_counts is None else ~np.isin(totals, list(self.bucket_counts))
+        return is_other
 
     def entries(self, columns: EntryColumns, partition: PartitionType) -> EntryColumns:
         """Return the wanted entries."""
         if self.is_everything or not len(columns):
             return columns
-        wanted: Mask = columns.level >= self.min_level
+        matches: Mask = columns.level >= self.min_level
         if self.buckets is not None:
-            wanted &= np.isin(columns.bucket, list(self.buckets)) | self._of_other_counts(columns.total_buckets)
+            matches &= np.isin(columns.bucket, list(self.buckets)) | self._of_other_counts(columns.total_buckets)
         if self.partitions is not None:
-            wanted &= columns.in_partitions(self.partitions)
+            matches &= columns.in_partitions(self.partitions)
         if self.predicate is not None and partition.names:
             codes, present = columns.partition_codes
-            kept = [partition.keeps(self.predicate, value, columns.path_of(0)) for value in present]
-            wanted &= np.array(kept, np.bool_)[codes]
-        return columns.select(wanted)
+            partition_matches = [partition.keeps(self.predicate, value, columns.path_of(0)) for value in present]
+            matches &= np.array(partition_matches, np.bool_)[codes]
+        return columns.select(matches)

@@ -60,11 +60,11 @@ class BlockRanges:
             return None
         records = np.array([count for count, _ in blocks])
         starts = np.cumsum(records) - records
-        codes, known = entries.partition_codes
-        _, seen, renumbered = np.unique(codes, return_index=True, return_inverse=True)
-        ranks = np.argsort(np.argsort(seen))[renumbered]  # by first appearance
-        new = np.searchsorted(starts, np.sort(seen), side="right") - 1
-        names = [known[codes[at]] for at in np.sort(seen).tolist()]
+        codes, code_partitions = entries.partition_codes
+        _, first_rows, renumbered = np.unique(codes, return_index=True, return_inverse=True)
+        ranks = np.argsort(np.argsort(first_rows))[renumbered]  # by first appearance
+        new = np.searchsorted(starts, np.sort(first_rows), side="right") - 1
+        names = [code_partitions[codes[row]] for row in np.sort(first_rows).tolist()]
         offsets = np.searchsorted(new, np.arange(len(blocks) + 1))
         columns: dict[str, pa.Array] = {
             "records": pa.array(records),
@@ -112,29 +112,29 @@ class BlockRanges:
 
     def column(self, name: str) -> Int64s:
         """Return one number per block."""
-        found: Int64s = numpy_array(self.lines.column(name))
-        return found
+        numbers: Int64s = numpy_array(self.lines.column(name))
+        return numbers
 
     @cached_property
     def partitions(self) -> list[bytes]:
         """Serialised partitions of the manifest."""
-        found: list[bytes] = self.lines.column("new_partitions").flatten().to_pylist()
-        return found
+        partitions: list[bytes] = self.lines.column("new_partitions").flatten().to_pylist()
+        return partitions
 
-    def in_partitions(self, wanted: Sequence[bool]) -> Mask:
+    def in_partitions(self, matches: Sequence[bool]) -> Mask:
         """Return blocks that may have one of the wanted ``partitions``.
 
-        ``wanted`` has a flag for each of ``partitions``.
+        ``matches`` has a flag for each of ``partitions``.
         """
-        before = np.cumsum([0, *wanted])
-        found: Mask = before[self.column("min_partition")] < before[self.column("max_partition") + 1]
-        return found
+        before = np.cumsum([0, *matches])
+        may_match: Mask = before[self.column("min_partition")] < before[self.column("max_partition") + 1]
+        return may_match
 
-    def in_buckets(self, wanted: Sequence[int]) -> Mask:
+    def in_buckets(self, buckets: Sequence[int]) -> Mask:
         """Return blocks that may have one of the wanted buckets."""
-        ordered = np.sort(np.array([*wanted, np.iinfo(np.int64).max], np.int64))
-        found: Mask = ordered[np.searchsorted(ordered, self.column("min_bucket"))] <= self.column("max_bucket")
-        return found
+        ordered = np.sort(np.array([*buckets, np.iinfo(np.int64).max], np.int64))
+        may_match: Mask = ordered[np.searchsorted(ordered, self.column("min_bucket"))] <= self.column("max_bucket")
+        return may_match
 
     def key_bounds(self, field_id: int) -> BoundsColumn | None:
         """Return bounds of the first key column, None if unknown.
@@ -144,10 +144,10 @@ class BlockRanges:
         if (self.lines.schema.metadata or {}).get(b"key") != str(field_id).encode():
             return None
         low, high = self.lines.column("min_key"), self.lines.column("max_key")
-        known = numpy_array(low.is_valid())
+        is_bounded = numpy_array(low.is_valid())
         nothing = b"" if pa.types.is_binary(low.type) else 0
-        least, most = (numpy_array(side.fill_null(nothing) if side.null_count else side) for side in (low, high))
-        return BoundsColumn(least, most, known, np.where(known, 0, -1), self.column("records"))
+        least, greatest = (numpy_array(side.fill_null(nothing) if side.null_count else side) for side in (low, high))
+        return BoundsColumn(least, greatest, is_bounded, np.where(is_bounded, 0, -1), self.column("records"))
 
     @property
     def weight(self) -> int:
@@ -174,12 +174,12 @@ def _key_extremes(entries: EntryColumns, keys: Sequence[KeyColumn], starts: Int6
     """
     data_type = keys[0][1]
     try:
-        found = key_bounds(entries, [str(at) for at, _ in keys], [kind for _, kind in keys], {str(keys[0][0])})[str(keys[0][0])]
+        bounds = key_bounds(entries, [str(field_id) for field_id, _ in keys], [kind for _, kind in keys], {str(keys[0][0])})[str(keys[0][0])]
     except ValueError:  # reading the entries reports the error
         nothing = pa.nulls(len(starts), pa.int64())
         return {"min_key": nothing, "max_key": nothing}
-    unknown = ~np.logical_and.reduceat(found.known, starts)
-    low, high = np.minimum.reduceat(found.low, starts), np.maximum.reduceat(found.high, starts)
+    unknown = ~np.logical_and.reduceat(bounds.known, starts)
+    low, high = np.minimum.reduceat(bounds.low, starts), np.maximum.reduceat(bounds.high, starts)
     if data_type.kind not in STRINGS:
         return {"min_key": pa.array(low, pa.int64(), mask=unknown), "max_key": pa.array(high, pa.int64(), mask=unknown)}
     shortest = [value[:_TEXT_BYTES] for value in low.tolist()]
@@ -188,10 +188,10 @@ def _key_extremes(entries: EntryColumns, keys: Sequence[KeyColumn], starts: Int6
 
 
 def _sum(name: str, header: Mapping[bytes, bytes], content: bytes) -> bytes:
-    found = zlib.crc32(name.encode())
+    checksum = zlib.crc32(name.encode())
     for part in (*(piece for item in sorted(header.items()) for piece in item), content):
-        found = zlib.crc32(part, found)
-    return found.to_bytes(_CHECKSUM, "big")
+        checksum = zlib.crc32(part, checksum)
+    return checksum.to_bytes(_CHECKSUM, "big")
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,9 +225,9 @@ class EntryNarrowing:
 
 
 def some_entries(
-    file_io: FileIO, path: str, meta: ManifestFileMeta, files: FileCache, wanted: BlockFilter, *, narrowing: EntryNarrowing | None = None
+    file_io: FileIO, path: str, meta: ManifestFileMeta, files: FileCache, block_filter: BlockFilter, *, narrowing: EntryNarrowing | None = None
 ) -> EntryColumns | None:
-    """Return entries of ``wanted`` blocks, or None.
+    """Return entries of ``block_filter`` blocks, or None.
 
     None means: read the whole manifest. It is small, has no ranges, most blocks are wanted, or a block is corrupt, which a whole read
     reports. ``narrowing`` applies to large results only.
@@ -241,19 +241,19 @@ def some_entries(
         files.keep(path, ("manifest head", meta.file_size), identity, head, head.weight)
     if head.ranges is None:
         return None
-    chosen = wanted(head.ranges)
+    matching_blocks = block_filter(head.ranges)
     sizes = head.ranges.column("bytes")
-    if int(sizes[chosen].sum()) * 2 > int(sizes.sum()):
+    if int(sizes[matching_blocks].sum()) * 2 > int(sizes.sum()):
         return None
-    if int(head.ranges.column("records")[chosen].sum()) <= thresholds.shared_entries:
+    if int(head.ranges.column("records")[matching_blocks].sum()) <= thresholds.shared_entries:
         narrowing = None
-    kind = ("manifest blocks", meta.file_size, np.packbits(chosen).tobytes(), None if narrowing is None else narrowing.key)
-    _, held = files.recall(file_io, path, kind, identity)
-    if held is not None:
-        found: EntryColumns = held
-        return found
+    kind = ("manifest blocks", meta.file_size, np.packbits(matching_blocks).tobytes(), None if narrowing is None else narrowing.key)
+    _, cached = files.recall(file_io, path, kind, identity)
+    if cached is not None:
+        cached_entries: EntryColumns = cached
+        return cached_entries
     try:
-        blocks = list(_blocks(partial(_read, file_io, path, prefix), file_io.run_parallel, path, head, chosen))
+        blocks = list(_blocks(partial(_read, file_io, path, prefix), file_io.run_parallel, path, head, matching_blocks))
         entries = EntryColumns.from_container(read_blocks(path, head.metadata, blocks))
         if narrowing is not None:
             entries = EntryColumns.of_records(list(narrowing.kept(entries).records()), path)
@@ -272,14 +272,14 @@ def _head(file_io: FileIO, path: str, meta: ManifestFileMeta) -> tuple[_Head, by
     """Return the head and the bytes read for it."""
     size = min(thresholds.manifest_head_bytes, meta.file_size)
     prefix = file_io.read_range(path, 0, size)
-    found = read_header(prefix)
-    while found is None and size < meta.file_size:
+    header = read_header(prefix)
+    while header is None and size < meta.file_size:
         size = min(size * 4, meta.file_size)
         prefix = file_io.read_range(path, 0, size)
-        found = read_header(prefix)
-    if found is None:
+        header = read_header(prefix)
+    if header is None:
         return _Head({}, 0, None), prefix
-    metadata, end = found
+    metadata, end = header
     ranges = BlockRanges.from_text(PurePosixPath(path).name, metadata)
     if ranges is not None:
         blocks, records = int(ranges.column("bytes").sum()), int(ranges.column("records").sum())
@@ -289,7 +289,7 @@ def _head(file_io: FileIO, path: str, meta: ManifestFileMeta) -> tuple[_Head, by
 
 
 def _blocks(
-    read: Callable[[int, int], bytes], run_parallel: Callable[..., list[bytes]], path: str, head: _Head, chosen: Mask
+    read: Callable[[int, int], bytes], run_parallel: Callable[..., list[bytes]], path: str, head: _Head, matching_blocks: Mask
 ) -> Iterator[bytes]:
     """Yield the bytes of each chosen block without its marker.
 
@@ -299,7 +299,7 @@ def _blocks(
         return
     sizes, sums = head.ranges.column("bytes"), head.ranges.column("crc32")
     starts = head.end + np.cumsum(sizes) - sizes
-    rows = np.flatnonzero(chosen)
+    rows = np.flatnonzero(matching_blocks)
     if not rows.size:
         return
     gaps = starts[rows[1:]] - (starts + sizes)[rows[:-1]]
@@ -308,8 +308,8 @@ def _blocks(
     contents = run_parallel(*(partial(read, first, last - first) for first, last in spans))
     for run, (first, _), content in zip(runs, spans, contents, strict=True):
         for row in run.tolist():
-            at = int(starts[row]) - first
-            block = content[at : at + int(sizes[row]) - SYNC_BYTES]
+            offset = int(starts[row]) - first
+            block = content[offset : offset + int(sizes[row]) - SYNC_BYTES]
             if zlib.crc32(block) != int(sums[row]):
                 raise CorruptFile(path, f"block {row} is corrupt: its checksum is wrong")
             yield block

@@ -34,11 +34,11 @@ def cluster(entries: EntryColumns, partition: PartitionType, keys: Sequence[tupl
     ``keys`` has ids and types of the primary key, () without one. The sort is stable.
     """
     # Most filters and all commits name a partition. An equality on the key gives the bucket, and within a bucket key ranges are narrow.
-    codes, known = entries.partition_codes
+    codes, code_partitions = entries.partition_codes
     try:
-        order = sorted(range(len(known)), key=lambda code: partition.order(known[code]))
-        ranks = np.empty(len(known), np.int64)
-        ranks[order] = np.arange(len(known))
+        order = sorted(range(len(code_partitions)), key=lambda code: partition.order(code_partitions[code]))
+        ranks = np.empty(len(code_partitions), np.int64)
+        ranks[order] = np.arange(len(code_partitions))
         return entries.select(np.lexsort((*_first_keys(entries, keys), entries.bucket, ranks[codes])))
     except (PaimonError, ValueError):  # reading the entries reports the error
         return entries
@@ -99,7 +99,7 @@ class ManifestFile:
         return self.read_metas([meta])
 
     def read_metas(
-        self, metas: Sequence[ManifestFileMeta], wanted: BlockFilter | None = None, narrowing: EntryNarrowing | None = None
+        self, metas: Sequence[ManifestFileMeta], block_filter: BlockFilter | None = None, narrowing: EntryNarrowing | None = None
     ) -> EntryColumns:
         """Return the entries of listed manifests, in order.
 
@@ -107,19 +107,19 @@ class ManifestFile:
 
         Args:
             metas: Manifests to read.
-            wanted: Selects blocks of large manifests. None: all.
+            block_filter: Selects blocks of large manifests. None: all.
             narrowing: Selects entries of large results. None: all.
         """
-        parts = {meta.file_name: held for meta in metas if (held := self.cache.get(meta.file_name)) is not None}
-        if wanted is not None:
+        parts = {meta.file_name: cached for meta in metas if (cached := self.cache.get(meta.file_name)) is not None}
+        if block_filter is not None:
             for meta in metas:
-                some = None
+                filtered = None
                 if meta.file_name not in parts:
-                    some = some_entries(
-                        self.file_io, self.paths.manifest(meta.file_name), meta, self.cache.files, wanted, narrowing=narrowing
+                    filtered = some_entries(
+                        self.file_io, self.paths.manifest(meta.file_name), meta, self.cache.files, block_filter, narrowing=narrowing
                     )
-                if some is not None:
-                    parts[meta.file_name] = some
+                if filtered is not None:
+                    parts[meta.file_name] = filtered
         shared = not parts
         joined: EntryColumns | None = None
         for meta, entries, is_shared, together in self._entries([meta for meta in metas if meta.file_name not in parts]):
@@ -132,9 +132,9 @@ class ManifestFile:
         names = tuple(meta.file_name for meta in metas)
         if joined is not None and len(joined.paths) != len(names):
             joined = None  # others came from the cache
-        given = [parts[name] for name in names]
+        entry_parts = [parts[name] for name in names]
         parts.clear()  # release them once they are copied
-        return self.cache.join(names, given, joined, shared=shared)
+        return self.cache.join(names, entry_parts, joined, shared=shared)
 
     def _entries(self, metas: Sequence[ManifestFileMeta]) -> Iterator[tuple[ManifestFileMeta, EntryColumns, bool, EntryColumns | None]]:
         """Yield (manifest, entries, shared, joined batch).
@@ -144,19 +144,19 @@ class ManifestFile:
         """
         files, unknown = self.cache.files, []
         for meta in metas:
-            identity, held = files.recall(self.file_io, self.paths.manifest(meta.file_name), ("manifest", meta.file_size))
-            if held is None:
+            identity, cached = files.recall(self.file_io, self.paths.manifest(meta.file_name), ("manifest", meta.file_size))
+            if cached is None:
                 unknown.append((meta, identity))
             else:
-                yield meta, held, True, None
+                yield meta, cached, True, None
         contents = self.file_io.read_many([self.paths.manifest(meta.file_name) for meta, _ in unknown] if unknown else ())
-        for some in _batches(unknown):
-            opened = [self._open(meta.file_name, meta.file_size, next(contents)) for meta, _ in some]
-            parts, whole = EntryColumns.from_containers(opened)
-            for (meta, identity), entries in zip(some, parts, strict=True):
+        for batch in _batches(unknown):
+            opened = [self._open(meta.file_name, meta.file_size, next(contents)) for meta, _ in batch]
+            parts, joined = EntryColumns.from_containers(opened)
+            for (meta, identity), entries in zip(batch, parts, strict=True):
                 path = self.paths.manifest(meta.file_name)
                 files.keep(path, ("manifest", meta.file_size), identity, entries, entries_weight(entries))
-                yield meta, entries, identity is not None, whole
+                yield meta, entries, identity is not None, joined
 
     def _check_counts(self, meta: ManifestFileMeta, entries: EntryColumns) -> None:
         deleted = int(np.count_nonzero(entries.kind == FileKind.DELETE))
@@ -173,10 +173,10 @@ class ManifestFile:
         """
         columns = entries if isinstance(entries, EntryColumns) else EntryColumns.of(entries)
         metas: list[ManifestFileMeta] = []
-        for some, name, container in self._files(columns):
+        for file_entries, name, container in self._files(columns):
             data = in_format(name, container, MANIFEST_ENTRY, self.file_format, self.codec)
             self.file_io.write(self.paths.manifest(name), data)
-            metas.append(self._meta(name, len(data), some))
+            metas.append(self._meta(name, len(data), file_entries))
         return metas
 
     def write_clustered(self, entries: EntryColumns) -> list[ManifestFileMeta]:
@@ -242,11 +242,11 @@ def _block_ends(columns: EntryColumns) -> Iterator[int]:
     if not len(columns):
         return
     codes, _ = columns.partition_codes
-    others = (np.diff(codes) != 0) | (np.diff(columns.bucket) != 0)
+    is_other_bucket = (np.diff(codes) != 0) | (np.diff(columns.bucket) != 0)
     sums = np.concatenate([[0], np.cumsum(columns.columns.end - columns.columns.start)])
     until = sums.tolist()
     first = start = 0
-    for end in [*(np.flatnonzero(others) + 1).tolist(), len(columns)]:
+    for end in [*(np.flatnonzero(is_other_bucket) + 1).tolist(), len(columns)]:
         fills = until[end] - until[start] >= thresholds.manifest_block_bytes // 2
         if first < start and fills:
             yield start

@@ -50,10 +50,10 @@ def _merge_fully(metas: Sequence[ManifestFileMeta], manifests: ManifestFile, pol
     if sum(meta.file_size for meta in metas if policy.is_due(meta)) < policy.full_threshold:
         return None
     # DELETEs can go, because every manifest that may have their ADD is in scope.
-    kept, rewritten = _alive(metas, manifests, policy.is_due)
+    unchanged, rewritten = _alive(metas, manifests, policy.is_due)
     if len(rewritten) <= 1:
         return None
-    return kept + manifests.write_clustered(EntryColumns.concat(rewritten))
+    return unchanged + manifests.write_clustered(EntryColumns.concat(rewritten))
 
 
 def forget_deletes(metas: Sequence[ManifestFileMeta], manifests: ManifestFile) -> list[ManifestFileMeta]:
@@ -62,9 +62,9 @@ def forget_deletes(metas: Sequence[ManifestFileMeta], manifests: ManifestFile) -
     Files deleted before can then be added again.
     """
     # Readers drop every ADD of an identity that some DELETE names, whatever their order.
-    kept, rewritten = _alive(metas, manifests, lambda meta: meta.num_deleted_files > 0)
+    unchanged, rewritten = _alive(metas, manifests, lambda meta: meta.num_deleted_files > 0)
     entries = EntryColumns.concat(rewritten)
-    return kept + manifests.write_clustered(entries) if len(entries) else kept
+    return unchanged + manifests.write_clustered(entries) if len(entries) else unchanged
 
 
 def _alive(
@@ -80,11 +80,11 @@ def _alive(
     gone_names = set(deletes.file_name)
     touched = manifests.partition.spanning(set(deletes.partition))
 
-    kept: list[ManifestFileMeta] = []
+    unchanged: list[ManifestFileMeta] = []
     rewritten: list[EntryColumns] = []
     for meta in metas:
         if not due(meta) and not touched(meta.partition_stats, manifests.paths.manifest(meta.file_name)):
-            kept.append(meta)
+            unchanged.append(meta)
             continue
         entries = opened[meta.file_name] if meta.file_name in opened else manifests.read_meta(meta)
         alive = entries.kind == FileKind.ADD
@@ -92,10 +92,10 @@ def _alive(
             suspects = np.flatnonzero([name in gone_names for name in entries.file_name])
             alive[suspects] &= np.array([identity not in gone for identity in entries.identities(suspects)], np.bool_)
         if not due(meta) and alive.all():
-            kept.append(meta)
+            unchanged.append(meta)
         else:
             rewritten.append(entries.select(alive))
-    return kept, rewritten
+    return unchanged, rewritten
 
 
 def _merge_groups(metas: Sequence[ManifestFileMeta], manifests: ManifestFile, policy: MergePolicy) -> list[ManifestFileMeta]:

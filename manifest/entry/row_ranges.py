@@ -28,15 +28,15 @@ def blob_files(files: Sequence[DataFileMeta], rows: DataFileMeta) -> tuple[list[
     ``files``: in the order of ``range_groups``. Of files with the same first row the newest is used. Each file continues where the previous
     one ends.
     """
-    found: list[DataFileMeta] = []
+    column_files: list[DataFileMeta] = []
     following = _first(rows)
     for file in files:
         if _first(file) > following:
             break
         if _first(file) == following:
             following += file.row_count
-            found.append(file)
-    return found, following == _first(rows) + rows.row_count
+            column_files.append(file)
+    return column_files, following == _first(rows) + rows.row_count
 
 
 def _first(file: DataFileMeta) -> int:

@@ -108,10 +108,10 @@ class _AutomaticTags:
         return _wall_clock(snapshot.watermark, zone_of(options, WATERMARK_ZONE) or UTC)
 
     def _drop_oldest(self) -> None:
-        most = most_tags(self.store.options.raw)
-        if most is not None:
+        max_tags = most_tags(self.store.options.raw)
+        if max_tags is not None:
             ours = sorted((time, name) for name in self.store.snapshots.tags() if (time := self._periods.time(name)) is not None)
-            for _, name in ours[: max(len(ours) - most, 0)]:
+            for _, name in ours[: max(len(ours) - max_tags, 0)]:
                 delete_tag(self.store, name)
 
 
@@ -127,10 +127,10 @@ def _tag_batch(store: FileStore, newest: int) -> None:
         replace_tag(store, name, snapshot, retained)
     else:
         store.snapshots.create_tag(name, snapshot, retained)
-    most = most_tags(options)
-    if most is not None:
+    max_tags = most_tags(options)
+    if max_tags is not None:
         oldest_first = sorted({**tags, name: snapshot}, key=lambda tag: (newest if tag == name else tags[tag].id, tag))
-        for gone in oldest_first[: max(len(oldest_first) - most, 0)]:
+        for gone in oldest_first[: max(len(oldest_first) - max_tags, 0)]:
             delete_tag(store, gone)
 
 

@@ -125,15 +125,15 @@ def _history_of(store: FileStore, branch: SnapshotManager, name: str) -> Pending
         raise SnapshotNotFound(f"{store.root}: branch '{name}' has no snapshot")
     file_io, first = store.file_io, min(snapshots)
     mine = store.snapshots.stored_deltas()
-    kept = {i: snapshot.delta_manifest_list for i, snapshot in snapshots.items()}
+    branch_deltas = {i: snapshot.delta_manifest_list for i, snapshot in snapshots.items()}
     older = max((snapshot_id for snapshot_id in mine if snapshot_id < first), default=None)
-    follows = older is None or mine.get(first) == kept[first] or _is_base(store, store.snapshots.get(older), snapshots[first])
+    follows = older is None or mine.get(first) == branch_deltas[first] or _is_base(store, store.snapshots.get(older), snapshots[first])
     schemas = SchemaManager(file_io, store.root, name)
     if not file_io.cancels_creates:
         _refuse_other_columns(store, schemas, name)
     return PendingHistory(
         target=snapshots[max(snapshots)],
-        doomed={i: delta for i, delta in mine.items() if kept.get(i) != delta and (i >= first or not follows)},
+        doomed={i: delta for i, delta in mine.items() if branch_deltas.get(i) != delta and (i >= first or not follows)},
         restores=True,
         contents={i: file_io.read(branch.paths.snapshot_file(i)).decode() for i in snapshots},
         schemas={i: file_io.read(branch.paths.schema_file(i)).decode() for i in schemas.ids() if i >= snapshots[first].schema_id},

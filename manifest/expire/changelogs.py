@@ -46,16 +46,16 @@ def keeps_appended(options: CoreOptions) -> bool:
     return options.changelogs_outlive_snapshots and options.changelog_producer == "none"
 
 
-def keep_changelogs(store: FileStore, expiring: Sequence[Snapshot], kept: Reachable) -> None:
+def keep_changelogs(store: FileStore, expiring: Sequence[Snapshot], still_needed: Reachable) -> None:
     """Keep the changelogs of snapshots that are about to expire.
 
-    Writes copies of the snapshots and adds the files they need to ``kept``.
+    Writes copies of the snapshots and adds the files they need to ``still_needed``.
     """
     for snapshot in expiring:
         if keeps_appended(store.options):
-            kept.add_lists(store, [name for name, _ in snapshot.manifest_lists])
+            still_needed.add_lists(store, [name for name, _ in snapshot.manifest_lists])
         if snapshot.changelog_manifest_list:
-            kept.add_lists(store, [snapshot.changelog_manifest_list])
+            still_needed.add_lists(store, [snapshot.changelog_manifest_list])
     store.snapshots.kept.keep(expiring)
     failpoints.point("changelogs-kept")
 
@@ -80,10 +80,10 @@ def expire_changelogs(store: FileStore, limit: int) -> ExpiredChangelogs:
 def _end(store: FileStore, latest: int, ids: Sequence[int], limit: int) -> int:
     """Return the first id to keep."""
     options, manager = store.options, store.snapshots
-    least, most, retained = options.changelog_retention
-    end = min(latest - least + 1, manager.next_for_consumers() or _FOREVER, ids[min(limit, len(ids) - 1)])
+    min_retained, max_retained, retained = options.changelog_retention
+    end = min(latest - min_retained + 1, manager.next_for_consumers() or _FOREVER, ids[min(limit, len(ids) - 1)])
     cut = time.time_ns() // 1_000_000 - retained
-    for snapshot_id in ids[bisect_left(ids, latest - most + 1) : bisect_left(ids, end)]:
+    for snapshot_id in ids[bisect_left(ids, latest - max_retained + 1) : bisect_left(ids, end)]:
         changelog = manager.kept.get(snapshot_id)
         if changelog is not None and changelog.time_millis >= cut:
             return snapshot_id
@@ -96,13 +96,13 @@ def _expire(store: FileStore, ids: Sequence[int], first_kept: int, earliest: Sna
     tagged = {tag.id: tag for tag in store.snapshots.tags().values()}
     states = {state.id: state for state in (*near_tags(store, tagged, ids[0], first_kept), earliest, newest)}
     dead = _unneeded_files(store, expired)
-    kept = reachable(store, states.values(), dead)  # before any deletion: it may fail
+    still_needed = reachable(store, states.values(), dead)  # before any deletion: it may fail
     following = files.get(first_kept)
     if following is not None:
-        kept.add_lists(store, [name for name, _ in following.manifest_lists])
+        still_needed.add_lists(store, [name for name, _ in following.manifest_lists])
     files.forget(ids, first_kept)
-    data = delete_files(store, dead.entries(), kept)
-    manifests = delete_metadata(store, expired, kept)
+    data = delete_files(store, dead.entries(), still_needed)
+    manifests = delete_metadata(store, expired, still_needed)
     _LOG.info("%s: expired changelogs %d to %d, deleted %d data files and %d manifests", store.root, ids[0], ids[-1], data, manifests)
     return ExpiredChangelogs(len(expired), data, manifests)
 

@@ -20,12 +20,12 @@ from paimon_base.log import logger_of
 _LOG = logger_of(__name__)
 
 
-def delete_files(store: FileStore, dead: Iterable[ManifestEntry], kept: Reachable) -> int:
+def delete_files(store: FileStore, dead: Iterable[ManifestEntry], reachable: Reachable) -> int:
     """Delete unreachable files of ``dead`` entries and return their number."""
     paths: dict[str, None] = {}
     for entry in dead:
         for name, path in zip(entry.file.file_names, store.physical_files(entry.partition, entry.bucket, entry.file), strict=True):
-            if name not in kept.data and (path.rpartition("/")[0] in _homes(store, entry.partition, entry.bucket) or _warn(store, path)):
+            if name not in reachable.data and (path.rpartition("/")[0] in _homes(store, entry.partition, entry.bucket) or _warn(store, path)):
                 paths[path] = None
     deleted = store.file_io.delete_many(_owned(store, paths))
     if store.options.snapshot_clean_empty_directories:
@@ -42,12 +42,12 @@ def _homes(store: FileStore, partition: bytes, number: int) -> set[str]:
 
 def _owned(store: FileStore, paths: Collection[str]) -> list[str]:
     """Return the paths that the table may delete. Files of others stay, also where options name directories of other tables."""
-    others = {
+    foreign_by_directory = {
         directory: table_around(store, directory) is not None
         for directory in {store.paths.data, *store.owned.others} - {store.root}
         if any(path.startswith(f"{directory}/") for path in paths)
     }
-    foreign = tuple(f"{directory}/" for directory, is_foreign in others.items() if is_foreign)
+    foreign = tuple(f"{directory}/" for directory, is_foreign in foreign_by_directory.items() if is_foreign)
     return [path for path in paths if (store.owned.owns(path) and not path.startswith(foreign)) or _warn(store, path)]
 
 
@@ -64,24 +64,24 @@ def _delete_empty(store: FileStore, directory: str) -> None:
         directory, levels = directory.rpartition("/")[0], levels - 1
 
 
-def delete_metadata(store: FileStore, forgotten: Iterable[Snapshot], kept: Reachable) -> int:
+def delete_metadata(store: FileStore, forgotten: Iterable[Snapshot], reachable: Reachable) -> int:
     """Delete unreachable metadata files of ``forgotten`` snapshots.
 
     Deletes manifests, manifest lists, index files and statistics. Returns the number of manifests and lists.
     """
     names: dict[str, None] = {}
     leaves: dict[str, None] = {}
-    for index_files, metadata in run_parallel(store.file_io, [partial(_metadata_names, store, snapshot, kept) for snapshot in forgotten]):
+    for index_files, metadata in run_parallel(store.file_io, [partial(_metadata_names, store, snapshot, reachable) for snapshot in forgotten]):
         leaves.update(dict.fromkeys(index_files))
         names.update(dict.fromkeys(metadata))
     store.file_io.delete_many(_owned(store, leaves))
     # Lists after their manifests: a run that continues an interrupted one still finds them.
-    gone = _owned(store, [store.paths.manifest(name) for name in names if name not in kept.metadata])
+    gone = _owned(store, [store.paths.manifest(name) for name in names if name not in reachable.metadata])
     lists = [path for path in gone if path.rpartition("/")[2].startswith("manifest-list-")]
     return store.file_io.delete_many([path for path in gone if path not in set(lists)]) + store.file_io.delete_many(lists)
 
 
-def _metadata_names(store: FileStore, snapshot: Snapshot, kept: Reachable) -> tuple[list[str], list[str]]:
+def _metadata_names(store: FileStore, snapshot: Snapshot, reachable: Reachable) -> tuple[list[str], list[str]]:
     """Return unreachable files and all metadata names of a snapshot.
 
     The first list has paths of index files and statistics, the second names of manifests and lists, reachable or not.
@@ -89,17 +89,17 @@ def _metadata_names(store: FileStore, snapshot: Snapshot, kept: Reachable) -> tu
     leaves: list[str] = []
     names: list[str] = []
     index, statistics = snapshot.index_manifest, snapshot.statistics
-    if index and index not in kept.metadata:
+    if index and index not in reachable.metadata:
         with suppress(FileNotFoundError):
             for entry in store.index_manifests.read(index):
-                if entry.file_name not in kept.indexes:
+                if entry.file_name not in reachable.indexes:
                     partition = store.partition.decode(entry.partition)
                     path = store.paths.index(entry.file_name, partition, entry.bucket, entry.external_path)
                     homes = {store.paths.indexes, *_homes(store, entry.partition, entry.bucket)}
                     if path.rpartition("/")[0] in homes or _warn(store, path):
                         leaves.append(path)
         names.append(index)
-    if statistics and statistics not in kept.statistics:
+    if statistics and statistics not in reachable.statistics:
         leaves.append(store.paths.statistics(statistics))
     lists = [name for name in (snapshot.base_manifest_list, snapshot.delta_manifest_list, snapshot.changelog_manifest_list) if name]
     for metas in store.file_io.run_parallel(*(partial(_read_if_exists, store, name) for name in lists)):
@@ -128,10 +128,10 @@ def deletes_of(store: FileStore, list_name: str) -> EntryColumns:
     )
 
 
-def _manifests_if_exist(store: FileStore, list_name: str, wanted: Callable[[ManifestFileMeta], bool]) -> Iterator[EntryColumns]:
-    """Yield the entries of each ``wanted`` manifest that still exists."""
+def _manifests_if_exist(store: FileStore, list_name: str, is_read: Callable[[ManifestFileMeta], bool]) -> Iterator[EntryColumns]:
+    """Yield the entries of each ``is_read`` manifest that still exists."""
     # An interrupted expiry may have deleted some: their files are gone already.
-    for meta in filter(wanted, _read_if_exists(store, list_name)):
+    for meta in filter(is_read, _read_if_exists(store, list_name)):
         with suppress(FileNotFoundError):
             yield store.manifests.read_meta(meta)
 
@@ -165,7 +165,7 @@ def remove_unreachable(store: FileStore, states: Iterable[Snapshot], changes: Se
 
 
 def _delete_unreachable(store: FileStore, states: Iterable[Snapshot], changes: Sequence[Snapshot]) -> tuple[int, int]:
-    kept = everything_reachable(store)
+    reachable = everything_reachable(store)
     dead: list[ManifestEntry] = []
     forgotten = [*states, *changes]
     for state in forgotten[: len(forgotten) - len(changes)]:
@@ -176,4 +176,4 @@ def _delete_unreachable(store: FileStore, states: Iterable[Snapshot], changes: S
     for snapshot in forgotten:
         if snapshot.changelog_manifest_list:
             dead += entries_of(store, snapshot.changelog_manifest_list).entries()
-    return delete_files(store, dead, kept), delete_metadata(store, forgotten, kept)
+    return delete_files(store, dead, reachable), delete_metadata(store, forgotten, reachable)

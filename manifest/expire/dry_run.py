@@ -53,12 +53,12 @@ def run_dry(store: FileStore, operation: Callable[[FileStore], T], before: FileS
         before: Store of a branch to delete, whose rows count as lost. None: ``store``.
     """
     dry = DryRunFileIO(store.file_io)
-    held = _files(store if before is None else before)
-    seen = replace(store, file_io=dry, cache=EntryCache(), commits=None)
+    rows_before = _files(store if before is None else before)
+    dry_store = replace(store, file_io=dry, cache=EntryCache(), commits=None)
     with silence_logs():
-        answer = operation(seen)
-    left = _files(seen)
-    rows = sum(count for name, count in held.items() if name not in left)
+        answer = operation(dry_store)
+    left = _files(dry_store)
+    rows = sum(count for name, count in rows_before.items() if name not in left)
     return answer, _count_removal(dry, rows)
 
 
@@ -112,18 +112,18 @@ class DryRunFileIO(WrappedFileIO):
 
     def read(self, path: str) -> bytes:
         self._check_not_deleted(path)
-        held = self._written.get(path)
-        return self.inner.read(path) if held is None else held
+        content = self._written.get(path)
+        return self.inner.read(path) if content is None else content
 
     def read_range(self, path: str, offset: int, length: int) -> bytes:
         self._check_not_deleted(path)
-        held = self._written.get(path)
-        return self.inner.read_range(path, offset, length) if held is None else held[offset : offset + length]
+        content = self._written.get(path)
+        return self.inner.read_range(path, offset, length) if content is None else content[offset : offset + length]
 
     def size(self, path: str) -> int:
         self._check_not_deleted(path)
-        held = self._written.get(path)
-        return self.inner.size(path) if held is None else len(held)
+        content = self._written.get(path)
+        return self.inner.size(path) if content is None else len(content)
 
     def exists(self, path: str) -> bool:
         return path in self._written or (path not in self.deleted and self.inner.exists(path))
@@ -132,11 +132,11 @@ class DryRunFileIO(WrappedFileIO):
         return bool(self.list(path)) or (self.inner.is_directory(path) and not any(name.startswith(f"{path}/") for name in self.deleted))
 
     def list(self, path: str) -> list[FileStatus]:
-        held = {name.rpartition("/")[2]: len(data) for name, data in self._written.items() if name.rpartition("/")[0] == path}
+        size_by_name = {name.rpartition("/")[2]: len(data) for name, data in self._written.items() if name.rpartition("/")[0] == path}
         below = [
-            status for status in self.inner.list(path) if status.name not in held and not self._is_gone(f"{path}/{status.name}", status)
+            status for status in self.inner.list(path) if status.name not in size_by_name and not self._is_gone(f"{path}/{status.name}", status)
         ]
-        return [*below, *(FileStatus(name, size, 0, is_dir=False) for name, size in held.items())]
+        return [*below, *(FileStatus(name, size, 0, is_dir=False) for name, size in size_by_name.items())]
 
     def _is_gone(self, path: str, status: FileStatus) -> bool:
         if not status.is_dir:
@@ -162,7 +162,7 @@ class DryRunFileIO(WrappedFileIO):
         self.write(path, data)
         return True
 
-    def cancel_creates(self, directory: str, chosen: Callable[[str], bool]) -> None:
+    def cancel_creates(self, directory: str, is_cancelled: Callable[[str], bool]) -> None:
         pass
 
     def replace(self, path: str, old: bytes, data: bytes) -> bool:

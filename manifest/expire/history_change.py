@@ -50,8 +50,8 @@ class Forgotten:
         """
         if store.writes_iceberg:
             plugin("after-commit", "iceberg")(store)
-        known = {self.target.id, *(snapshot.id for snapshot in self.snapshots)}
-        after_unknown = [snapshot for snapshot in self.snapshots if snapshot.id - 1 not in known]
+        forgotten_ids = {self.target.id, *(snapshot.id for snapshot in self.snapshots)}
+        after_unknown = [snapshot for snapshot in self.snapshots if snapshot.id - 1 not in forgotten_ids]
         data, manifests = remove_unreachable(store, [*self.tags.values(), *after_unknown], [*self.snapshots, *self.changelogs])
         return Removed(len(self.snapshots), tuple(sorted(self.tags)), data, manifests)
 

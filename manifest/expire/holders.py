@@ -40,34 +40,34 @@ def holders_of(store: FileStore, find: Find) -> tuple[FileHolder, ...]:
 
     Index files of other engines count, because they may have any value. Another branch counts as a whole. A consumer is listed if one of these snapshots does not expire because of it.
     """
-    found: list[FileHolder] = []
-    known: dict[str, bool] = {}
+    file_holders: list[FileHolder] = []
+    is_hit_by_name: dict[str, bool] = {}
     for manager in branches_of(store):
         branch = manager.paths.branch
-        own = branch == store.branch
-        seen = store if own else FileStore.open(with_branch(store.paths.root, branch), store.file_io)
-        states = [(kind, name, _held(seen, entries, find, known) | indexes) for kind, name, entries, indexes in _states(seen, manager)]
+        is_current = branch == store.branch
+        branch_store = store if is_current else FileStore.open(with_branch(store.paths.root, branch), store.file_io)
+        states = [(kind, name, _held(branch_store, entries, find, is_hit_by_name) | indexes) for kind, name, entries, indexes in _states(branch_store, manager)]
         holders = [FileHolder(kind, name, len(files)) for kind, name, files in states if files]
-        if own:
+        if is_current:
             snapshots = [holder for holder in holders if holder.kind == "snapshot"]
             newest = max((int(holder.name) for holder in snapshots), default=0)
-            most = max((holder.files for holder in snapshots), default=0)
-            found += holders
-            found += [FileHolder("consumer", name, most) for name, following in sorted(manager.consumers().items()) if following <= newest]
+            max_files = max((holder.files for holder in snapshots), default=0)
+            file_holders += holders
+            file_holders += [FileHolder("consumer", name, max_files) for name, following in sorted(manager.consumers().items()) if following <= newest]
         elif holders:
-            found.append(FileHolder("branch", branch, len(set[str]().union(*(files for _, _, files in states)))))
-    return tuple(found)
+            file_holders.append(FileHolder("branch", branch, len(set[str]().union(*(files for _, _, files in states)))))
+    return tuple(file_holders)
 
 
-def _held(store: FileStore, entries: EntryColumns, find: Find, known: dict[str, bool]) -> set[str]:
+def _held(store: FileStore, entries: EntryColumns, find: Find, is_hit_by_name: dict[str, bool]) -> set[str]:
     """Return the files of a state that ``find`` returns.
 
-    Each file is searched once; ``known`` has the results.
+    Each file is searched once; ``is_hit_by_name`` has the results.
     """
-    fresh = [entry for entry in entries.select(entries.kind == FileKind.ADD).entries() if entry.file.file_name not in known]
+    fresh = [entry for entry in entries.select(entries.kind == FileKind.ADD).entries() if entry.file.file_name not in is_hit_by_name]
     hits = find(store, fresh) if fresh else set[str]()
-    known.update({entry.file.file_name: entry.file.file_name in hits for entry in fresh})
-    return {name for name in entries.file_name if known.get(name)}
+    is_hit_by_name.update({entry.file.file_name: entry.file.file_name in hits for entry in fresh})
+    return {name for name in entries.file_name if is_hit_by_name.get(name)}
 
 
 def _states(store: FileStore, manager: SnapshotManager) -> Iterator[tuple[str, str, EntryColumns, set[str]]]:
@@ -80,11 +80,11 @@ def _states(store: FileStore, manager: SnapshotManager) -> Iterator[tuple[str, s
         with suppress(SnapshotNotFound, SnapshotExpired, FileNotFoundError):
             files = [store.live_entries(snapshot), *_changelog(store, snapshot)]
             yield "snapshot", str(snapshot_id), EntryColumns.concat(files), _unsearchable(store, snapshot)
-    for kept in manager.kept.all():
+    for changelog in manager.kept.all():
         with suppress(FileNotFoundError):
             # Without changelog files, appended files are the changelog.
-            files = _changelog(store, kept) or [entries_of(store, kept.delta_manifest_list)]
-            yield "changelog", str(kept.id), EntryColumns.concat(files), set()
+            files = _changelog(store, changelog) or [entries_of(store, changelog.delta_manifest_list)]
+            yield "changelog", str(changelog.id), EntryColumns.concat(files), set()
 
 
 def _unsearchable(store: FileStore, state: Snapshot) -> set[str]:

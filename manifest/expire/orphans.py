@@ -57,16 +57,16 @@ def list_orphans(store: FileStore, older_than_ms: int) -> list[Orphan]:
         directory, of_iceberg = iceberg.list_files(store)
         listed += [(directory, status) for status in of_iceberg]
         used[directory] = iceberg.needed_names(store).__contains__
-    found = everything_reachable(store)
+    needed = everything_reachable(store)
     used |= {
-        store.paths.manifests: found.metadata.__contains__,
-        store.paths.indexes: found.indexes.__contains__,
-        store.paths.all_statistics: found.statistics.__contains__,
+        store.paths.manifests: needed.metadata.__contains__,
+        store.paths.indexes: needed.indexes.__contains__,
+        store.paths.all_statistics: needed.statistics.__contains__,
     }
     for branch in branches_of(store):
         used[branch.paths.snapshots] = lambda name: name in {LATEST, EARLIEST, ROLLBACK} or parse_number(name, SNAPSHOT) is not None
         used[branch.paths.changelogs] = lambda name: name in {LATEST, EARLIEST} or parse_number(name, CHANGELOG) is not None
-    in_bucket = found.data | found.indexes
+    in_bucket = needed.data | needed.indexes
     orphans = [
         Orphan(f"{directory}/{status.name}", status.size, status.mtime_ms)
         for directory, status in listed
@@ -215,23 +215,23 @@ def reachable(store: FileStore, states: Iterable[Snapshot], dead: EntryColumns) 
 
     Of data files, has at least those in buckets of ``dead``. Raises ``CorruptFile`` if the files are unknown.
     """
-    found = Reachable(wanted=EntryFilter(partitions=set(dead.partition_codes[1]), buckets=set(dead.bucket.tolist())))
+    result = Reachable(wanted=EntryFilter(partitions=set(dead.partition_codes[1]), buckets=set(dead.bucket.tolist())))
     for state in states:
         # A tag may be deleted at any time.
         with suppress(SnapshotExpired) if isinstance(state, Tag) else nullcontext():
-            found.add_state(store, state)
+            result.add_state(store, state)
     for branch in branches_of(store):
         if branch.paths.branch != store.branch:
-            _add_history(found, store, branch)
-    return found
+            _add_history(result, store, branch)
+    return result
 
 
 def everything_reachable(store: FileStore) -> Reachable:
     """Return files of all snapshots, kept changelogs, tags and branches."""
-    found = Reachable()
+    result = Reachable()
     for branch in branches_of(store):
-        _add_history(found, store, branch)
-    return found
+        _add_history(result, store, branch)
+    return result
 
 
 def near_tags(store: FileStore, tagged: Mapping[int, Tag], first: int, end: int) -> list[Tag]:
@@ -257,7 +257,7 @@ def branches_of(store: FileStore) -> Iterator[SnapshotManager]:
         yield SnapshotManager(store.file_io, store.paths.for_branch(name))
 
 
-def _add_history(found: Reachable, store: FileStore, manager: SnapshotManager) -> None:
+def _add_history(collected: Reachable, store: FileStore, manager: SnapshotManager) -> None:
     """Add everything that one branch reaches.
 
     Snapshots and tags that are deleted meanwhile are skipped.
@@ -267,7 +267,7 @@ def _add_history(found: Reachable, store: FileStore, manager: SnapshotManager) -
     pending = manager.pending_history()
     for tag in manager.stored_tags().values():
         with suppress(SnapshotExpired):
-            found.add_state(store, tag, manager)
+            collected.add_state(store, tag, manager)
     previous = None
     for snapshot_id in manager.stored_ids():
         snapshot = manager.stored(snapshot_id)
@@ -277,12 +277,12 @@ def _add_history(found: Reachable, store: FileStore, manager: SnapshotManager) -
         try:
             # After a gap, or a change of history that is one commit, the changes of snapshots do not add up to the state.
             if previous is None or previous + 1 != snapshot_id or snapshot.first_replaced is not None:
-                found.add_state(store, snapshot, manager)
-            found.add_changes(store, snapshot, manager)
+                collected.add_state(store, snapshot, manager)
+            collected.add_changes(store, snapshot, manager)
             previous = snapshot_id
         except SnapshotNotFound:
             previous = None
     for snapshot in manager.kept.all():
-        found.add_kept(store, snapshot)
+        collected.add_kept(store, snapshot)
     for state in pending.states if pending is not None else ():
-        found.add_state(store, state, manager)
+        collected.add_state(store, state, manager)

@@ -21,8 +21,8 @@ def rollback_to(store: FileStore, target: Snapshot) -> Removed:
     """
     manager = store.snapshots
     with changing_history(store, f"the rollback to snapshot {target.id}"):
-        held = manager.tags().values() if isinstance(target, Tag) else [manager.stored(target.id)]
-        if not any(found is not None and found.key == target.key for found in held):
+        candidates = manager.tags().values() if isinstance(target, Tag) else [manager.stored(target.id)]
+        if not any(candidate is not None and candidate.key == target.key for candidate in candidates):
             raise InvalidArgument(f"{store.root}: {'the tag of ' if isinstance(target, Tag) else ''}snapshot {target.id} no longer exists")
         restored = target.state if isinstance(target, Tag) else target
         newer = manager.stored_deltas(after=target.id)

@@ -101,9 +101,9 @@ def expire_snapshots(
         finish_pending(store)
         while left > 0:
             at_once = min(left, thresholds.expired_at_once)
-            done = _expire_by(store, _Retention(retain_min, retain_max, older_than_ms, at_once))
-            total, left = total.plus(done), left - at_once
-            if not done.is_full(at_once):
+            expired = _expire_by(store, _Retention(retain_min, retain_max, older_than_ms, at_once))
+            total, left = total.plus(expired), left - at_once
+            if not expired.is_full(at_once):
                 break
     return total
 
@@ -123,11 +123,11 @@ def expire_after_commit(store: FileStore, newest: int | None, inputs: ExpiryInpu
 
 
 def _expire_by(store: FileStore, policy: _Retention, newest: int | None = None, inputs: ExpiryInputs | None = None) -> ExpiredSnapshots:
-    done = _expire_snapshots(store, policy, newest, inputs)
+    expired = _expire_snapshots(store, policy, newest, inputs)
     if not store.options.changelogs_outlive_snapshots:
-        return done
+        return expired
     changelogs = expire_changelogs(store, policy.at_once(store))
-    return done.plus(ExpiredSnapshots(0, changelogs.data_files, changelogs.manifests, changelogs.changelogs))
+    return expired.plus(ExpiredSnapshots(0, changelogs.data_files, changelogs.manifests, changelogs.changelogs))
 
 
 def _expire_snapshots(store: FileStore, policy: _Retention, newest: int | None, inputs: ExpiryInputs | None) -> ExpiredSnapshots:
@@ -193,9 +193,9 @@ class _Retention:
         first, ahead = max(len(ids) - keep_most, 0), 1  # usually the first one is too young: read one, then more in parallel
         while first < end:
             last = min(first + ahead, end)
-            wanted, held = ids[first + 1 : last + 1], self.following
-            some = [held] if held is not None and list(wanted) == [held.id] else _snapshots(store, wanted)
-            for candidate, following in enumerate(some, first):
+            follower_ids, cached = ids[first + 1 : last + 1], self.following
+            followers = [cached] if cached is not None and list(follower_ids) == [cached.id] else _snapshots(store, follower_ids)
+            for candidate, following in enumerate(followers, first):
                 if following.time_millis >= cut:
                     return candidate
             first, ahead = last, store.file_io.max_concurrency
@@ -244,10 +244,10 @@ def _expire(store: FileStore, ids: Sequence[int], policy: _Retention, after_gaps
         state.id: state for state in (*near_tags(store, tagged, expired[0].id, first_kept.id), first_kept, *apart, newest or first_kept)
     }
     dead = _unneeded_files(store, expired, first_kept)
-    kept = reachable(store, states.values(), dead)  # before any deletion: it may fail
+    still_needed = reachable(store, states.values(), dead)  # before any deletion: it may fail
 
     if store.options.changelogs_outlive_snapshots:
-        keep_changelogs(store, expired, kept)
+        keep_changelogs(store, expired, still_needed)
     # A delayed commit of one of these ids must not find its name free again.
     store.file_io.cancel_creates(store.paths.snapshots, lambda name: (parse_number(name, SNAPSHOT) or expired[-1].id + 1) <= expired[-1].id)
     for snapshot in expired:
@@ -257,10 +257,10 @@ def _expire(store: FileStore, ids: Sequence[int], policy: _Retention, after_gaps
     # Tags created before their snapshot was deleted: see the module's docstring.
     for tag in manager.tags().values():
         if tag.id not in tagged:
-            kept.add_state(store, tag)
-    data = delete_files(store, dead.entries(), kept)
+            still_needed.add_state(store, tag)
+    data = delete_files(store, dead.entries(), still_needed)
     failpoints.point("inside-expiry")
-    manifests = delete_metadata(store, expired, kept)
+    manifests = delete_metadata(store, expired, still_needed)
     details = (store.root, expired[0].id, expired[-1].id, data, manifests)
     _LOG.info("%s: expired snapshots %d to %d, deleted %d data files and %d manifests", *details)
     return ExpiredSnapshots(len(expired), data, manifests)
@@ -269,7 +269,7 @@ def _expire(store: FileStore, ids: Sequence[int], policy: _Retention, after_gaps
 def _unneeded_files(store: FileStore, expired: Sequence[Snapshot], first_kept: Snapshot) -> EntryColumns:
     """Return files that only ``expired`` snapshots may need."""
     # Files that they and the next snapshot deleted, and their changelogs unless these are kept.
-    deltas = [partial(deletes_of, store, one.delta_manifest_list) for one in (*expired[1:], first_kept)]
+    deltas = [partial(deletes_of, store, following.delta_manifest_list) for following in (*expired[1:], first_kept)]
     without_appended = keeps_appended(store.options)
     dead = [gone.select(~gone.is_appended) if without_appended else gone for gone in run_parallel(store.file_io, deltas)]
     lists = [snapshot.changelog_manifest_list for snapshot in expired if snapshot.changelog_manifest_list]

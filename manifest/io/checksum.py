@@ -40,8 +40,8 @@ def verify_checksum(path: str, content: bytes | str) -> None:
     pyspark_paimon.CorruptFile: schema-0: its content is not what was written: ...
     """
     data = content.encode() if isinstance(content, str) else content
-    found = _END.search(data)
-    if found is not None and int(found[1], 16) != _checksum(path, data[: found.start()]):
+    trailer = _END.search(data)
+    if trailer is not None and int(trailer[1], 16) != _checksum(path, data[: trailer.start()]):
         raise CorruptFile(
             path,
             "its content is not what was written: its checksum 'crc32' is wrong; restore the file, or remove 'crc32' if it was edited on purpose",

@@ -33,11 +33,11 @@ def point(name: str) -> None:
 
     >>> point("after-manifest")
     """
-    wanted = os.environ.get(VARIABLE)
-    if not wanted:
+    setting = os.environ.get(VARIABLE)
+    if not setting:
         return
-    wanted_name, _, visit = wanted.partition(":")
-    if wanted_name != name:
+    point_name, _, visit = setting.partition(":")
+    if point_name != name:
         return
     _visits[name] += 1
     if _visits[name] >= int(visit or 1):

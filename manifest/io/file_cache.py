@@ -86,9 +86,9 @@ class FileCache:
             listed: Identity of the file, if it has just been listed. None: read it.
             lesser: Whether the value belongs to the lesser quarter.
         """
-        identity, held = self.recall(file_io, path, kind, listed)
-        if held is not None:
-            found: T = held
+        identity, cached = self.recall(file_io, path, kind, listed)
+        if cached is not None:
+            found: T = cached
             return found
         value = make()
         self.keep(path, kind, identity, value, weight(value), lesser=lesser)
@@ -100,8 +100,8 @@ class FileCache:
         The value is missing (None) unless cached. Raises ``FileNotFoundError``.
         """
         identity = None if not self.capacity else file_io.identity(path) if listed is None else listed
-        held = None if identity is None else self.get((kind, path))
-        return identity, held[1] if held is not None and held[0] == identity else None
+        cached = None if identity is None else self.get((kind, path))
+        return identity, cached[1] if cached is not None and cached[0] == identity else None
 
     def keep(self, path: str, kind: Hashable, identity: StatIdentity, value: object, weight: int, *, lesser: bool = False) -> None:
         """Cache a value computed from the file.
@@ -114,13 +114,13 @@ class FileCache:
     def get(self, key: Hashable) -> Any:
         """Return the cached value of ``key``, or None."""
         with self._lock:
-            found = self._held.get(key)
-            if found is None:
+            cached = self._held.get(key)
+            if cached is None:
                 return None
             self._held.move_to_end(key)
             if key in self._lesser:
                 self._lesser.move_to_end(key)
-            return found[0]
+            return cached[0]
 
     def put(self, key: Hashable, value: object, weight: int, *, lesser: bool = False) -> None:
         """Cache ``value`` for ``key`` and evict the least recently used."""
@@ -169,13 +169,13 @@ class FileCache:
             self.clear()
 
     def _drop(self, key: Hashable) -> None:
-        found = self._held.pop(key, None)
-        if found is None:
+        cached = self._held.pop(key, None)
+        if cached is None:
             return
-        self.held_bytes -= found[1]
+        self.held_bytes -= cached[1]
         if key in self._lesser:
             del self._lesser[key]
-            self.lesser_bytes -= found[1]
+            self.lesser_bytes -= cached[1]
         if (owner := _owner_of(key)) is not None:
             keys = self._keys_by_owner[owner]
             keys.discard(key)
@@ -236,10 +236,10 @@ class FreshCache(FileCache):
     (1, 2, 8)
     """
 
-    def __init__(self, whole: FileCache) -> None:
-        super().__init__(whole.capacity)
-        self._whole = whole
-        self._owner = whole.owner(self)
+    def __init__(self, shared: FileCache) -> None:
+        super().__init__(shared.capacity)
+        self._whole = shared
+        self._owner = shared.owner(self)
 
     def get(self, key: Hashable) -> Any:
         """See ``FileCache``."""

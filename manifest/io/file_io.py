@@ -177,10 +177,10 @@ class FileIO(Protocol):
         nothing is created and the result is False.
         """
 
-    def cancel_creates(self, directory: str, chosen: Callable[[str], bool]) -> None:
+    def cancel_creates(self, directory: str, is_cancelled: Callable[[str], bool]) -> None:
         """Fail unfinished ``create_exclusive`` calls in ``directory``.
 
-        Applies to names accepted by ``chosen``, in any process. Later calls are not affected, but their guard sees everything that was written
+        Applies to names accepted by ``is_cancelled``, in any process. Later calls are not affected, but their guard sees everything that was written
         before this call. Does nothing on storage that cannot cancel.
         """
 
@@ -319,10 +319,10 @@ class LocalFileIO:
         return os.stat(path).st_size
 
     def identity(self, path: str) -> tuple[int, ...] | None:
-        found = os.stat(path)
-        if time.time_ns() - found.st_ctime_ns < _CLOCK_TICK_NANOS and not is_written_once(path):
+        status = os.stat(path)
+        if time.time_ns() - status.st_ctime_ns < _CLOCK_TICK_NANOS and not is_written_once(path):
             return None
-        return found.st_dev, found.st_ino, found.st_size, found.st_ctime_ns
+        return status.st_dev, status.st_ino, status.st_size, status.st_ctime_ns
 
     def exists(self, path: str) -> bool:
         try:
@@ -335,13 +335,13 @@ class LocalFileIO:
         return os.path.isdir(path)
 
     def list(self, path: str) -> list[FileStatus]:
-        found: list[FileStatus] = []
+        statuses: list[FileStatus] = []
         with suppress(FileNotFoundError, NotADirectoryError), os.scandir(path) as entries:
             for entry in entries:
                 with suppress(FileNotFoundError):  # deleted between the listing and the stat
                     stat = entry.stat()
-                    found.append(FileStatus(entry.name, stat.st_size, stat.st_mtime_ns // 1_000_000, entry.is_dir()))
-        return found
+                    statuses.append(FileStatus(entry.name, stat.st_size, stat.st_mtime_ns // 1_000_000, entry.is_dir()))
+        return statuses
 
     def mkdirs(self, path: str) -> None:
         missing = []
@@ -386,11 +386,11 @@ class LocalFileIO:
             raise FileReplaced(errno.ESTALE, "another process replaced the file right after it was created", path)
         return True
 
-    def cancel_creates(self, directory: str, chosen: Callable[[str], bool]) -> None:
+    def cancel_creates(self, directory: str, is_cancelled: Callable[[str], bool]) -> None:
         with suppress(FileNotFoundError, NotADirectoryError):
             for name in os.listdir(directory):  # noqa: PTH208 -- as above
                 target = target_of_temporary(name)
-                if target is not None and chosen(target):
+                if target is not None and is_cancelled(target):
                     self.delete(f"{directory}/{name}")  # link(2) fails from now on: its source is gone
 
     def replace(self, path: str, old: bytes, data: bytes) -> bool:

@@ -53,20 +53,20 @@ class GroupSync(WrappedFileIO):
     def delete(self, path: str) -> bool:
         """Delete a file."""
         # A file that is still being written would reappear after the deletion.
-        wait([done for written, done in list(self._waiting) if written == path])
+        wait([future for written, future in list(self._waiting) if written == path])
         return self.inner.delete(path)
 
     def flush(self) -> None:
         """Wait until all files are durable. Raise the first error."""
         waiting = self._waiting
         self.close()
-        for _, done in waiting:
-            done.result()
+        for _, future in waiting:
+            future.result()
 
     def close(self) -> None:
         """Wait until no write is running, without raising errors."""
         waiting, self._waiting = self._waiting, []
-        wait([done for _, done in waiting])
+        wait([future for _, future in waiting])
 
 
 @lru_cache(maxsize=1)

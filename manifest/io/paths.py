@@ -413,9 +413,9 @@ def java_float_text(value: float, *, single: bool) -> str:
     if text == "0":
         return f"{prefix}0.0"
     if -3 < point <= 7:
-        whole = text[: max(point, 0)].ljust(point, "0") or "0"
+        integer_part = text[: max(point, 0)].ljust(point, "0") or "0"
         fraction = "0" * max(-point, 0) + text[max(point, 0) :] or "0"
-        return f"{prefix}{whole}.{fraction}"
+        return f"{prefix}{integer_part}.{fraction}"
     return f"{prefix}{text[0]}.{text[1:] or '0'}E{point - 1}"
 
 

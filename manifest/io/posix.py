@@ -102,8 +102,8 @@ def target_of_temporary(name: str) -> str | None:
     >>> target_of_temporary(os.path.basename(temporary_name("/t/snapshot/snapshot-7")))
     'snapshot-7'
     """
-    found = _TEMPORARY.fullmatch(name)
-    return found and found[1]
+    match = _TEMPORARY.fullmatch(name)
+    return match and match[1]
 
 
 def link_new(source: str, path: str, created: os.stat_result, data: bytes) -> bool:
@@ -160,10 +160,10 @@ def _is_linked(path: str, created: os.stat_result) -> bool:
     Size and time are compared too: if that file was deleted, a new one may have its inode.
     """
     try:
-        found = os.stat(path)
+        status = os.stat(path)
     except OSError:
         return False
-    return os.path.samestat(found, created) and (found.st_size, found.st_mtime_ns) == (created.st_size, created.st_mtime_ns)
+    return os.path.samestat(status, created) and (status.st_size, status.st_mtime_ns) == (created.st_size, created.st_mtime_ns)
 
 
 def is_same_file(path: str, created: os.stat_result) -> bool:

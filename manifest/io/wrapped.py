@@ -91,8 +91,8 @@ class WrappedFileIO:
     def create_exclusive(self, path: str, data: bytes, *, guard: Callable[[], bool] | None = None) -> bool:
         return self.inner.create_exclusive(path, data, guard=guard)
 
-    def cancel_creates(self, directory: str, chosen: Callable[[str], bool]) -> None:
-        self.inner.cancel_creates(directory, chosen)
+    def cancel_creates(self, directory: str, is_cancelled: Callable[[str], bool]) -> None:
+        self.inner.cancel_creates(directory, is_cancelled)
 
     def replace(self, path: str, old: bytes, data: bytes) -> bool:
         return self.inner.replace(path, old, data)

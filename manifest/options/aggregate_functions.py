@@ -136,15 +136,15 @@ def field_option_reason(key: str, value: str) -> str | None:
         return None if built else f"'{value}' is not supported: files store a MAP as entries; use 'default'"
     match = FIELD_OPTION.fullmatch(key)
     if match is None:
-        known = ", ".join(f"fields.<column>.{suffix}" for suffix in (*_SUFFIXES, "sequence-group", "stats-mode"))
-        return f"is unknown; per-field options are: {known}"
+        option_names = ", ".join(f"fields.<column>.{suffix}" for suffix in (*_SUFFIXES, "sequence-group", "stats-mode"))
+        return f"is unknown; per-field options are: {option_names}"
     return FUNCTIONS.reason(value.strip()) if match["option"] == "aggregate-function" else None
 
 
 def check_field_columns(options: Mapping[str, str], columns: Iterable[str]) -> None:
     """Raise ``UnsupportedOption`` for a ``fields.<column>.<option>`` without column."""
-    known = list(columns)
+    column_names = list(columns)
     for key in options:
         match = FIELD_OPTION.fullmatch(key)
-        if match is not None and match["option"] not in {"sequence-group", "stats-mode"} and match["column"] not in known:
-            raise UnsupportedOption(key, f"'{match['column']}' is not a column; columns are: {', '.join(known)}")
+        if match is not None and match["option"] not in {"sequence-group", "stats-mode"} and match["column"] not in column_names:
+            raise UnsupportedOption(key, f"'{match['column']}' is not a column; columns are: {', '.join(column_names)}")

@@ -44,7 +44,7 @@ class CatalogOptions:
     default_database: str = "default"
 
     @classmethod
-    def of(cls, given: Mapping[str, Any]) -> tuple[CatalogOptions, dict[str, Any]]:
+    def of(cls, options: Mapping[str, Any]) -> tuple[CatalogOptions, dict[str, Any]]:
         """Return the options of the catalog, and the remaining ones.
 
         Raises ``UnsupportedOption`` for an option of Paimon that has no meaning here, ``InvalidArgument`` for a value.
@@ -52,12 +52,12 @@ class CatalogOptions:
         >>> CatalogOptions.of({"table-default.bucket": "4", "cache-enabled": "false", "s3.region": "eu"})
         (CatalogOptions(table_defaults={'bucket': '4'}, case_sensitive=True, default_database='default'), {'s3.region': 'eu'})
         """
-        reader = OptionReader(given)
-        reader.refuse(_REFUSED | {name: _BOUNDS for name in given if name.startswith("cache.")})
+        reader = OptionReader(options)
+        reader.refuse(_REFUSED | {name: _BOUNDS for name in options if name.startswith("cache.")})
         reader.flag(_CACHE, default=True)  # without effect: nothing is held that could be old
         if reader.flag(_LOCK, default=False):
             raise UnsupportedOption(_LOCK, _NO_LOCK)
-        databases = {reader.text(name) for name in _DATABASE if name in given}
+        databases = {reader.text(name) for name in _DATABASE if name in options}
         if len(databases) > 1:
             raise InvalidArgument(f"options {' and '.join(_DATABASE)} name two databases: {', '.join(sorted(databases))}")
         defaults, sensitive = reader.prefixed(_TABLE_DEFAULT), reader.flag(_CASE, default=True)

@@ -344,10 +344,10 @@ class CoreOptions(BaseModel):
 
         Defaults to the retention of snapshots.
         """
-        least, most, millis = self.changelog_num_retained_min, self.changelog_num_retained_max, self.changelog_time_retained
+        min_retained, max_retained, millis = self.changelog_num_retained_min, self.changelog_num_retained_max, self.changelog_time_retained
         return (
-            self.snapshot_num_retained_min if least is None else least,
-            self.snapshot_num_retained_max if most is None else most,
+            self.snapshot_num_retained_min if min_retained is None else min_retained,
+            self.snapshot_num_retained_max if max_retained is None else max_retained,
             self.snapshot_time_retained if millis is None else millis,
         )
 
@@ -355,7 +355,7 @@ class CoreOptions(BaseModel):
     def changelogs_outlive_snapshots(self) -> bool:
         """Whether changelogs outlive their snapshots ("decoupled" changelogs)."""
         of_snapshots = (self.snapshot_num_retained_min, self.snapshot_num_retained_max, self.snapshot_time_retained)
-        return any(kept > expires for kept, expires in zip(self.changelog_retention, of_snapshots, strict=True))
+        return any(of_changelogs > expires for of_changelogs, expires in zip(self.changelog_retention, of_snapshots, strict=True))
 
     @property
     def needs_lookup(self) -> bool:
@@ -385,9 +385,9 @@ class CoreOptions(BaseModel):
         modes = {}
         for i, name in enumerate(names):
             option = f"fields.{name}.stats-mode"
-            own = self.raw.get(option)
+            column_mode = self.raw.get(option)
             cut = StatsMode.parse("none", option) if i >= first else default
-            modes[name] = cut if own is None or i >= first else StatsMode.parse(own, option)
+            modes[name] = cut if column_mode is None or i >= first else StatsMode.parse(column_mode, option)
         return modes
 
 

@@ -19,8 +19,8 @@ class OptionReader:
     (True, 2, 5.0, {'s3.region': 'eu'})
     """
 
-    def __init__(self, given: Mapping[str, Any]) -> None:
-        self.rest = dict(given)
+    def __init__(self, options: Mapping[str, Any]) -> None:
+        self.rest = dict(options)
 
     def refuse(self, reasons: Mapping[str, str]) -> None:
         """Raise ``UnsupportedOption`` for the first given option that has a reason."""
@@ -36,19 +36,19 @@ class OptionReader:
     def flag(self, name: str, *, default: bool) -> bool:
         """Take a boolean. Raises ``InvalidArgument`` for another value."""
         text = self.text(name, str(default))
-        found = _FLAGS.get(text.strip().lower())
-        if found is None:
+        flag = _FLAGS.get(text.strip().lower())
+        if flag is None:
             raise InvalidArgument(f"option '{name}' must be 'true' or 'false', not {text!r:.40}")
-        return found
+        return flag
 
-    def number(self, name: str, default: int, least: int = 1, most: int | None = None) -> int:
+    def number(self, name: str, default: int, minimum: int = 1, maximum: int | None = None) -> int:
         """Take a whole number. Raises ``InvalidArgument`` for another value."""
         text = self.text(name, str(default)).strip()
-        found = int(text) if text.isdecimal() else -1
-        if found < least or (most is not None and found > most):
-            bounds = f"from {least} up" if most is None else f"from {least} to {most}"
+        number = int(text) if text.isdecimal() else -1
+        if number < minimum or (maximum is not None and number > maximum):
+            bounds = f"from {minimum} up" if maximum is None else f"from {minimum} to {maximum}"
             raise InvalidArgument(f"option '{name}' must be a number {bounds}, not {text!r:.40}")
-        return found
+        return number
 
     def choice(self, name: str, allowed: tuple[str, ...]) -> str:
         """Take one of a few words, by default the first. Raises ``InvalidArgument`` for another value."""

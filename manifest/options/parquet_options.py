@@ -89,22 +89,22 @@ class ParquetOptions:
 
         Raises ``UnsupportedOption`` with the invalid one.
         """
-        given = {
+        text_by_key = {
             key: value.strip() for key, value in raw.items() if key.startswith(PARQUET_PREFIX) and key.partition("#")[0] in PARQUET_HONOURED
         }
-        for key, value in given.items():
+        for key, value in text_by_key.items():
             if key == _VERSION and value.lower() not in _VERSIONS:
                 raise UnsupportedOption(key, f"'{value}' is not supported: pages have version 1, which every engine reads")
             if key == _CHECKSUM and not _flag(key, value):
                 raise UnsupportedOption(key, "pages always have checksums: readers verify them")
         return cls(
-            page_bytes=_positive(_PAGE_SIZE, parse_memory_size(given[_PAGE_SIZE], _PAGE_SIZE)) if _PAGE_SIZE in given else None,
-            page_rows=_number(_PAGE_ROWS, given[_PAGE_ROWS]) if _PAGE_ROWS in given else None,
-            block_bytes=_positive(_BLOCK, parse_memory_size(given[_BLOCK], _BLOCK)) if _BLOCK in given else None,
-            dictionary={column: _flag(key, value) for key, column, value in _of_columns(given, _DICTIONARY)},
-            bloom={column: _flag(key, value) for key, column, value in _of_columns(given, _BLOOM)},
-            false_positives={column: _share(key, value) for key, column, value in _of_columns(given, _FPP)},
-            distinct={column: _number(key, value) for key, column, value in _of_columns(given, _NDV)},
+            page_bytes=_positive(_PAGE_SIZE, parse_memory_size(text_by_key[_PAGE_SIZE], _PAGE_SIZE)) if _PAGE_SIZE in text_by_key else None,
+            page_rows=_number(_PAGE_ROWS, text_by_key[_PAGE_ROWS]) if _PAGE_ROWS in text_by_key else None,
+            block_bytes=_positive(_BLOCK, parse_memory_size(text_by_key[_BLOCK], _BLOCK)) if _BLOCK in text_by_key else None,
+            dictionary={column: _flag(key, value) for key, column, value in _of_columns(text_by_key, _DICTIONARY)},
+            bloom={column: _flag(key, value) for key, column, value in _of_columns(text_by_key, _BLOOM)},
+            false_positives={column: _share(key, value) for key, column, value in _of_columns(text_by_key, _FPP)},
+            distinct={column: _number(key, value) for key, column, value in _of_columns(text_by_key, _NDV)},
         )
 
     def bloom_filters(self, columns: Collection[str], rows: int) -> dict[str, dict[str, Any]]:
@@ -112,13 +112,13 @@ class ParquetOptions:
 
         ``rows`` is the default number of distinct values.
         """
-        wanted = [name for name in columns if self.bloom.get(name, self.bloom.get("*", False))]
+        filtered_columns = [name for name in columns if self.bloom.get(name, self.bloom.get("*", False))]
         return {
             name: {
                 "fpp": self.false_positives.get(name, self.false_positives.get("*", _FALSE_POSITIVES)),
                 "ndv": self.distinct.get(name, self.distinct.get("*", max(1, rows))),
             }
-            for name in wanted
+            for name in filtered_columns
         }
 
     def without_dictionary(self, columns: Iterable[str]) -> frozenset[str]:
@@ -149,9 +149,9 @@ def parquet_reason(key: str, value: str) -> str | None:
     return None
 
 
-def _of_columns(given: Mapping[str, str], name: str) -> list[tuple[str, str, str]]:
+def _of_columns(text_by_key: Mapping[str, str], name: str) -> list[tuple[str, str, str]]:
     """Return (key, column or ``*``, value) of a per-column option."""
-    return [(key, key.partition("#")[2] or "*", value) for key, value in given.items() if key.partition("#")[0] == name]
+    return [(key, key.partition("#")[2] or "*", value) for key, value in text_by_key.items() if key.partition("#")[0] == name]
 
 
 def _flag(key: str, value: str) -> bool:
@@ -231,8 +231,8 @@ class StatsMode:
             return None, None
         if self.keep is Keep.FULL or not isinstance(high, str | bytes):
             return low, high
-        most = truncate_up(high, self.length)
-        return (None, None) if most is None else (truncate_down(low, self.length), most)
+        upper = truncate_up(high, self.length)
+        return (None, None) if upper is None else (truncate_down(low, self.length), upper)
 
 
 SYSTEM_MODE = StatsMode(Keep.TRUNCATE, 128)
@@ -259,8 +259,8 @@ def truncate_up(value: Plain, length: int) -> Plain:
         return value
     if isinstance(value, bytes):
         # Increment the last byte or character that has a successor, and drop the rest. Surrogates are not characters.
-        kept = value[:length].rstrip(b"\xff")
-        return kept[:-1] + bytes([kept[-1] + 1]) if kept else None
+        prefix = value[:length].rstrip(b"\xff")
+        return prefix[:-1] + bytes([prefix[-1] + 1]) if prefix else None
     text = value[:length].rstrip(chr(_LAST_CODE_POINT))
     if not text:
         return None

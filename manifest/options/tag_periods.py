@@ -72,10 +72,10 @@ class TagPeriods:
         None for other tags.
         """
         try:
-            found = datetime.strptime(name, self.form)  # noqa: DTZ007  # as above
+            start = datetime.strptime(name, self.form)  # noqa: DTZ007  # as above
         except ValueError:
             return None
-        return found if self.name(found) == name else None
+        return start if self.name(start) == name else None
 
     def before(self, time: datetime) -> datetime:
         """Return the beginning of the last complete period at ``time``."""

@@ -58,16 +58,16 @@ def encode_row(values: Sequence[Plain], types: Sequence[DataType]) -> bytes:
     width = header_size(len(types))
     row = bytearray(width + 8 * len(types))
     for i, (value, data_type) in enumerate(zip(values, types, strict=True)):
-        at = width + 8 * i
+        slot = width + 8 * i
         if value is None:
             row[(i + 8) >> 3] |= 1 << ((i + 8) & 7)
             if reserved := reserved_bytes(data_type):
-                _SLOT.pack_into(row, at, 0, len(row))
+                _SLOT.pack_into(row, slot, 0, len(row))
                 row += bytes(reserved)
         elif (packing := _PACK.get(data_type.kind)) is not None:
-            packing.pack_into(row, at, value)
+            packing.pack_into(row, slot, value)
         else:
-            _encode_variable(row, at, value, data_type)
+            _encode_variable(row, slot, value, data_type)
     return _ARITY.pack(len(types)) + bytes(row)
 
 
@@ -89,34 +89,34 @@ def _per_milli(fine: DataType) -> int:
     return 1_000 if fine.precision <= 6 else _NANOS_PER_MILLI
 
 
-def _encode_variable(row: bytearray, at: int, value: Plain, data_type: DataType) -> None:
+def _encode_variable(row: bytearray, slot: int, value: Plain, data_type: DataType) -> None:
     kind = data_type.kind
     if kind in STRINGS or kind in BINARIES:
         data = value.encode() if isinstance(value, str) else value
         assert isinstance(data, bytes)
         if len(data) <= _INLINE:
-            row[at : at + 8] = data.ljust(_INLINE, b"\0") + bytes([_INLINE_MARK | len(data)])
+            row[slot : slot + 8] = data.ljust(_INLINE, b"\0") + bytes([_INLINE_MARK | len(data)])
         else:
-            _SLOT.pack_into(row, at, len(data), len(row))
+            _SLOT.pack_into(row, slot, len(data), len(row))
             row += data + bytes(-len(data) % 8)
     elif kind is Kind.DECIMAL or kind in TIMESTAMPS:
         assert isinstance(value, int)
-        _encode_wide(row, at, value, data_type)
+        _encode_wide(row, slot, value, data_type)
     else:
         raise UnsupportedType(f"{data_type} cannot be used in a key, a partition or a statistic")
 
 
-def _encode_wide(row: bytearray, at: int, value: int, data_type: DataType) -> None:
+def _encode_wide(row: bytearray, slot: int, value: int, data_type: DataType) -> None:
     if not reserved_bytes(data_type):
-        _LONG.pack_into(row, at, value)
+        _LONG.pack_into(row, slot, value)
     elif data_type.kind is Kind.DECIMAL:
         data = value.to_bytes(max(1, (value if value >= 0 else ~value).bit_length() // 8 + 1), "big", signed=True)
-        _SLOT.pack_into(row, at, len(data), len(row))
+        _SLOT.pack_into(row, slot, len(data), len(row))
         row += data.ljust(_LONG_DECIMAL_BYTES, b"\0")
     else:
         per_milli = _per_milli(data_type)
         millis, rest = divmod(value, per_milli)
-        _SLOT.pack_into(row, at, rest * (_NANOS_PER_MILLI // per_milli), len(row))
+        _SLOT.pack_into(row, slot, rest * (_NANOS_PER_MILLI // per_milli), len(row))
         row += _LONG.pack(millis)
 
 
@@ -144,16 +144,16 @@ def decode_fields(data: bytes, arity: int, fields: Iterable[tuple[int, DataType]
     if len(data) < 4 + width + 8 * arity or _ARITY.unpack_from(data)[0] != arity:
         raise ValueError(f"a row of {len(data)} bytes does not have {arity} fields")
     row = memoryview(data)[4:]
-    found: list[Plain] = []
+    values: list[Plain] = []
     for i, data_type in fields:
         fixed = _PACK.get(data_type.kind)
         if row[(i + 8) >> 3] >> ((i + 8) & 7) & 1:
-            found.append(None)
+            values.append(None)
         elif fixed is not None:
-            found.append(fixed.unpack_from(row, width + 8 * i)[0])
+            values.append(fixed.unpack_from(row, width + 8 * i)[0])
         else:
-            found.append(_DECODERS[data_type.kind](row, width + 8 * i, data_type))
-    return tuple(found)
+            values.append(_DECODERS[data_type.kind](row, width + 8 * i, data_type))
+    return tuple(values)
 
 
 def _slice(row: memoryview, offset: int, length: int) -> bytes:
@@ -162,21 +162,21 @@ def _slice(row: memoryview, offset: int, length: int) -> bytes:
     return bytes(row[offset : offset + length])
 
 
-def _decode_bytes(row: memoryview, at: int, data_type: DataType) -> Plain:
-    mark = row[at + 7]
+def _decode_bytes(row: memoryview, slot: int, data_type: DataType) -> Plain:
+    mark = row[slot + 7]
     if mark & _INLINE_MARK:
-        data = bytes(row[at : at + min(mark & ~_INLINE_MARK, _INLINE)])
+        data = bytes(row[slot : slot + min(mark & ~_INLINE_MARK, _INLINE)])
     else:
-        length, offset = _SLOT.unpack_from(row, at)
+        length, offset = _SLOT.unpack_from(row, slot)
         data = _slice(row, offset, length)
     return data.decode() if data_type.kind in STRINGS else data
 
 
-def _decode_wide(row: memoryview, at: int, data_type: DataType) -> Plain:
+def _decode_wide(row: memoryview, slot: int, data_type: DataType) -> Plain:
     if not reserved_bytes(data_type):
-        value: int = _LONG.unpack_from(row, at)[0]
+        value: int = _LONG.unpack_from(row, slot)[0]
         return value
-    first, offset = _SLOT.unpack_from(row, at)
+    first, offset = _SLOT.unpack_from(row, slot)
     if data_type.kind is Kind.DECIMAL:
         return int.from_bytes(_slice(row, offset, first), "big", signed=True)
     per_milli = _per_milli(data_type)
@@ -185,7 +185,7 @@ def _decode_wide(row: memoryview, at: int, data_type: DataType) -> Plain:
     return millis * per_milli + nanos // (_NANOS_PER_MILLI // per_milli)
 
 
-def _refuse(_row: memoryview, _at: int, data_type: DataType) -> Plain:
+def _refuse(_row: memoryview, _slot: int, data_type: DataType) -> Plain:
     raise UnsupportedType(f"{data_type} cannot be used in a key, a partition or a statistic")
 
 

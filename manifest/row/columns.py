@@ -103,12 +103,12 @@ class RowColumns:
         return self._slices(offset, length, present)
 
     def _decimals(self, slot: Int64s, present: Mask) -> AnyArray:
-        length, offset = (at_offsets(self.payload, "<i4", slot + at).astype(np.int64) for at in (0, 4))
-        found = self._slices(offset, length, present)
-        return _objects([int.from_bytes(piece, "big", signed=True) for piece in found.tolist()])
+        length, offset = (at_offsets(self.payload, "<i4", slot + half).astype(np.int64) for half in (0, 4))
+        encoded = self._slices(offset, length, present)
+        return _objects([int.from_bytes(piece, "big", signed=True) for piece in encoded.tolist()])
 
     def _timestamps(self, slot: Int64s, present: Mask, data_type: DataType) -> AnyArray:
-        nanos, offset = (at_offsets(self.payload, "<i4", slot + at).astype(np.int64) for at in (0, 4))
+        nanos, offset = (at_offsets(self.payload, "<i4", slot + half).astype(np.int64) for half in (0, 4))
         self._check(offset, np.full(offset.size, _WORD), present)
         millis = at_offsets(self.payload, "<i8", self.start + np.where(present, offset, 0))
         per_milli = 1_000 if data_type.column_type.unit == "us" else _NANOS_PER_MILLI
@@ -120,7 +120,7 @@ class RowColumns:
         self._check(offset, length, present)
         start = self.start + offset
         bounds = zip(start.tolist(), (start + length).tolist(), present.tolist(), strict=True)
-        return _objects([self.payload[first:last] if here else b"" for first, last, here in bounds])
+        return _objects([self.payload[first:last] if is_present else b"" for first, last, is_present in bounds])
 
     def _check(self, offset: Int64s, length: Int64s, present: Mask) -> None:
         if (present & ((offset < 0) | (length < 0) | (offset + length > self.size))).any():
@@ -128,6 +128,6 @@ class RowColumns:
 
 
 def _objects(values: list[Any]) -> AnyArray:
-    found = np.empty(len(values), object)
-    found[:] = values
-    return found
+    objects = np.empty(len(values), object)
+    objects[:] = values
+    return objects

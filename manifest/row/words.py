@@ -191,9 +191,9 @@ class _TextField(_Field):
         wide = pa.types.is_large_string(plain.type) or pa.types.is_large_binary(plain.type)
         ends = np.frombuffer(offsets, dtype=np.int64 if wide else np.int32)[plain.offset : plain.offset + len(plain) + 1].astype(np.int64)
         first, last = (int(ends[0]), int(ends[-1])) if len(ends) else (0, 0)
-        held = b"" if data is None else memoryview(data)[first:last]
+        content = b"" if data is None else memoryview(data)[first:last]
         padded = np.zeros(last - first + 8, dtype=np.uint8)
-        padded[: last - first] = np.frombuffer(held, dtype=np.uint8)
+        padded[: last - first] = np.frombuffer(content, dtype=np.uint8)
         self.padded = padded
         self.starts = ends[:-1] - first
         self.lengths = ends[1:] - ends[:-1]
@@ -217,15 +217,15 @@ class _TextField(_Field):
         """
         words = (self.lengths + 7 & ~7) // 4
         rows = np.flatnonzero(self.lengths > _INLINE)
-        at = 0
+        word_index = 0
         while len(rows):
-            rest = self.lengths[rows] - 4 * at
-            found = self._gather("<u4", np.minimum(self.starts[rows] + 4 * at, len(self.padded) - 8))
+            rest = self.lengths[rows] - 4 * word_index
+            step_words = self._gather("<u4", np.minimum(self.starts[rows] + 4 * word_index, len(self.padded) - 8))
             bits = np.clip(rest, 0, 4).astype(np.uint64) * np.uint64(8)
             masks = ((np.uint64(1) << bits) - np.uint64(1)).astype(np.uint32)
-            yield WordStep(found & masks, rows)
-            at += 1
-            rows = rows[words[rows] > at]
+            yield WordStep(step_words & masks, rows)
+            word_index += 1
+            rows = rows[words[rows] > word_index]
 
     def _gather(self, dtype: str, starts: Int64s) -> Any:
         width = np.dtype(dtype).itemsize
