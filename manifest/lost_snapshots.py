@@ -49,14 +49,14 @@ def _repeated_manifest(store: FileStore) -> str | None:
     names = sorted(status.name for status in store.file_io.list(store.paths.manifests) if status.name.startswith(_MANIFEST_LIST))
     if len(names) < 3 or any(_has_snapshots(store, branch) for branch in (MAIN_BRANCH, *store.snapshots.branch_names())):
         return None
-    seen: set[str] = set()
+    manifest_names: set[str] = set()
     for name in names:
         metas: list[ManifestFileMeta] = []
         with suppress(PaimonError, OSError):  # a list that is incomplete proves nothing
             metas = store.manifest_lists.read(name)
-        if not seen.isdisjoint(meta.file_name for meta in metas):
+        if not manifest_names.isdisjoint(meta.file_name for meta in metas):
             return f"manifest list {name} continues another one"
-        seen.update(meta.file_name for meta in metas)
+        manifest_names.update(meta.file_name for meta in metas)
     return None
 
 

@@ -98,18 +98,18 @@ class FileStore:
         ``UnsupportedOption``. Raises ``SystemTableReadOnly`` or ``UnknownSystemTable`` if the path is an existing table's path with the name of a
         system table.
         """
-        storage, whole = file_io_for(path, file_io)
-        root, branch = split_branch(whole)
-        held = EntryCache() if cache is None else cache
-        schema = SchemaManager(storage, root, branch, held.files, held.schemas).latest()
+        storage, absolute = file_io_for(path, file_io)
+        root, branch = split_branch(absolute)
+        entry_cache = EntryCache() if cache is None else cache
+        schema = SchemaManager(storage, root, branch, entry_cache.files, entry_cache.schemas).latest()
         if schema is None:
             if branch != MAIN_BRANCH and SchemaManager(storage, root).ids():
                 raise TableNotFound(f"{root}: the table has no branch '{branch}'")
-            named = split_system(whole)
+            named = split_system(absolute)
             if named is not None and SchemaManager(storage, *split_branch(named[0])).ids():
                 refuse_system(*named)
             raise TableNotFound(f"{root}: no Paimon table is here ({describe_path(storage, root) or 'there is no schema file'})")
-        store = cls(storage, root, schema, held, branch, commits)
+        store = cls(storage, root, schema, entry_cache, branch, commits)
         return store.with_options(dynamic_options) if dynamic_options else store
 
     def with_options(self, dynamic_options: Mapping[str, str]) -> FileStore:
@@ -142,10 +142,10 @@ class FileStore:
         return self._replace(listener=listener)
 
     def _replace(self, **changes: Any) -> FileStore:
-        seen = replace(self, **changes)
+        copy = replace(self, **changes)
         for name in _INDEPENDENT_OF_STORAGE:
-            seen.__dict__[name] = getattr(self, name)
-        return seen
+            copy.__dict__[name] = getattr(self, name)
+        return copy
 
     @cached_property
     def branches(self) -> dict[str, FileStore]:
@@ -189,8 +189,8 @@ class FileStore:
     @cached_property
     def schemas(self) -> SchemaManager:
         """All versions of the schema."""
-        seen = self.cache.schemas if self.pending is None else {**self.cache.schemas, self.pending.id: self.pending}
-        return SchemaManager(self.file_io, self.root, self.branch, self.cache.files, seen)
+        schema_by_id = self.cache.schemas if self.pending is None else {**self.cache.schemas, self.pending.id: self.pending}
+        return SchemaManager(self.file_io, self.root, self.branch, self.cache.files, schema_by_id)
 
     @cached_property
     def snapshots(self) -> SnapshotManager:
@@ -305,15 +305,15 @@ class FileStore:
         return list(itertools.chain.from_iterable(listed))
 
     def _read_list(self, name: str, size: int | None) -> Sequence[ManifestFileMeta]:
-        held: Sequence[ManifestFileMeta] | None = self.cache.get(name)
-        if held is None:
+        metas: Sequence[ManifestFileMeta] | None = self.cache.get(name)
+        if metas is None:
             path, kind, files = self.paths.manifest(name), ("manifest list", size), self.cache.files
-            identity, held = files.recall(self.file_io, path, kind)
-            if held is None:
-                held = tuple(self.manifest_lists.read(name, size))
-                files.keep(path, kind, identity, held, list_weight(held))
-            self.cache.put(name, held, list_weight(held), None if identity is None else (kind, path))
-        return held
+            identity, metas = files.recall(self.file_io, path, kind)
+            if metas is None:
+                metas = tuple(self.manifest_lists.read(name, size))
+                files.keep(path, kind, identity, metas, list_weight(metas))
+            self.cache.put(name, metas, list_weight(metas), None if identity is None else (kind, path))
+        return metas
 
     def delta_entries(self, snapshot: Snapshot) -> EntryColumns:
         """Return the entries that ``snapshot`` added and deleted."""
@@ -321,8 +321,8 @@ class FileStore:
             metas = self.manifest_lists.read(snapshot.delta_manifest_list, snapshot.delta_manifest_list_size)
             return self.manifests.read_metas(metas)
 
-    def live_entries(self, snapshot: Snapshot | None, wanted: EntryFilter = EVERYTHING) -> EntryColumns:
-        """Return the live files at ``snapshot`` that ``wanted`` selects.
+    def live_entries(self, snapshot: Snapshot | None, entry_filter: EntryFilter = EVERYTHING) -> EntryColumns:
+        """Return the live files at ``snapshot`` that ``entry_filter`` selects.
 
         All are ADD entries. ``snapshot`` None is an empty table. Raises ``SnapshotExpired`` if the snapshot expired meanwhile, ``CorruptFile`` if
         its files are missing otherwise.
@@ -330,14 +330,14 @@ class FileStore:
         if snapshot is None:
             return EntryColumns.of(())
         with self.reading(snapshot):
-            metas = wanted.manifests(self._read_lists(snapshot), self.partition, self.paths.manifests)
-            blocks = None if wanted.is_everything else partial(wanted.blocks, partition=self.partition)
+            metas = entry_filter.manifests(self._read_lists(snapshot), self.partition, self.paths.manifests)
+            blocks = None if entry_filter.is_everything else partial(entry_filter.blocks, partition=self.partition)
             entries = self.manifests.read_metas(metas, blocks)
-        return live(wanted.entries(entries, self.partition))
+        return live(entry_filter.entries(entries, self.partition))
 
-    def live_partitions(self, snapshot: Snapshot | None, wanted: EntryFilter = EVERYTHING) -> list[bytes]:
+    def live_partitions(self, snapshot: Snapshot | None, entry_filter: EntryFilter = EVERYTHING) -> list[bytes]:
         """Return the partitions of the files that ``live_entries`` returns."""
-        return list(self.live_entries(snapshot, wanted).partition_codes[1])
+        return list(self.live_entries(snapshot, entry_filter).partition_codes[1])
 
     def index_entries(self, snapshot: Snapshot | None) -> list[IndexManifestEntry]:
         """Return the HASH and deletion-vector files at ``snapshot``."""
@@ -373,13 +373,13 @@ class FileStore:
 
 def _directories_elsewhere(options: CoreOptions, root: str) -> tuple[str, ...]:
     """Return the directories outside of the table that its options name for its own files."""
-    found = [local_form(path.strip()).rstrip("/") for path in options.raw.get(EXTERNAL_PATHS, "").split(",") if path.strip()]
+    directories = [local_form(path.strip()).rstrip("/") for path in options.raw.get(EXTERNAL_PATHS, "").split(",") if path.strip()]
     if options.has_iceberg_metadata:
         from manifest.schema.iceberg_schema import metadata_directory  # noqa: PLC0415  # few tables need it
 
         with suppress(UnsupportedOption, UnsupportedTable):  # a commit raises it
-            found.append(metadata_directory(options, root))
-    return tuple(directory for directory in found if directory and not directory.startswith(f"{root}/"))
+            directories.append(metadata_directory(options, root))
+    return tuple(directory for directory in directories if directory and not directory.startswith(f"{root}/"))
 
 
 def table_around(store: FileStore, directory: str) -> str | None:
@@ -420,7 +420,7 @@ def describe_path(file_io: FileIO, path: str) -> str:
 
 def _tables(file_io: FileIO, directory: str) -> Iterator[str]:
     if file_io.is_directory(directory):
-        yield from (found.name for found in file_io.list(directory) if found.is_dir and _is_table(file_io, f"{directory}/{found.name}"))
+        yield from (status.name for status in file_io.list(directory) if status.is_dir and _is_table(file_io, f"{directory}/{status.name}"))
 
 
 def _is_table(file_io: FileIO, path: str) -> bool:

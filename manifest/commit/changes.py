@@ -149,7 +149,9 @@ def forget_change(store: FileStore, latest: Snapshot | None) -> CommitChange | N
         return None
     entries = store.index_entries(latest)
     index_entries = [entry for entry in entries if not entry.may_have_values]
-    return IndexUpdate(index_entries, (), len(index_entries) < len(entries)).complete(store, CommitChange(EntryColumns.of(()), forgets=True))
+    return IndexUpdate(index_entries, (), len(index_entries) < len(entries)).complete(
+        store, CommitChange(EntryColumns.of(()), forgets=True)
+    )
 
 
 class Compactions:

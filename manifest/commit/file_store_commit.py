@@ -125,7 +125,7 @@ class FileStoreCommit:
         history = self._find_earlier(filled, identifier, rows=adds)
         resequencer = Resequencer(self.store, filled, self._resequence)
         rows = history.rows
-        if rows is None and not history.found and adds:
+        if rows is None and not history.snapshot_by_kind and adds:
             # Streams follow APPEND snapshots by their new files only and would miss rows marked as deleted.
             kind = CommitKind.OVERWRITE if any(message.marks_rows for message in filled) else CommitKind.APPEND
             identity = CommitIdentity(self.user, identifier, kind, properties)
@@ -133,7 +133,7 @@ class FileStoreCommit:
                 rows = self._run(identity, lambda store, latest: append_change(store, latest, resequencer, read), history)
             resequencer.delete_replaced()
             failpoints.point("between-append-and-compact")
-        compacted = history.found.get(CommitKind.COMPACT)
+        compacted = history.snapshot_by_kind.get(CommitKind.COMPACT)
         lost: tuple[tuple[bytes, int], ...] = resequencer.lost
         if compacted is None:
             identity = CommitIdentity(
@@ -142,7 +142,7 @@ class FileStoreCommit:
             compacted, also_lost = self._compact(resequencer.messages, identity, rows=rows)
             lost += also_lost
         self._maintain(compacted or rows)
-        return CommitResult(rows, compacted, bool(history.found), lost)
+        return CommitResult(rows, compacted, bool(history.snapshot_by_kind), lost)
 
     def overwrite(
         self,
@@ -177,19 +177,19 @@ class FileStoreCommit:
             raise InvalidArgument(f"a row of partition {values} is outside the partitions to overwrite")
         history = self._find_earlier(filled, identifier, rows=True)
         rows = history.rows
-        if not history.found:
+        if not history.snapshot_by_kind:
             identity = CommitIdentity(self.user, identifier, CommitKind.OVERWRITE, properties)
             rows = self._run(
                 identity, lambda store, latest: overwrite_change(store, latest, filled, target, copied=copied, read=read), history
             )
             failpoints.point("between-append-and-compact")
-        compacted = history.found.get(CommitKind.COMPACT)
+        compacted = history.snapshot_by_kind.get(CommitKind.COMPACT)
         lost: tuple[tuple[bytes, int], ...] = ()
         if compacted is None:
             identity = CommitIdentity(self.user, identifier, CommitKind.COMPACT, _compaction_properties(properties, rows, filled))
             compacted, lost = self._compact(filled, identity, rows=rows)
         self._maintain(compacted or rows)
-        return CommitResult(rows, compacted, bool(history.found), lost)
+        return CommitResult(rows, compacted, bool(history.snapshot_by_kind), lost)
 
     def truncate(
         self,
@@ -222,7 +222,7 @@ class FileStoreCommit:
             identity = CommitIdentity(self.user, identifier, kind, properties)
             rows = self._run(identity, lambda store, latest: replace_change(store, latest, filled, read), history)
             self._maintain(rows)
-        return CommitResult(rows, None, bool(history.found))
+        return CommitResult(rows, None, bool(history.snapshot_by_kind))
 
     def analyze(self, statistics: Statistics, counted: Snapshot, identifier: int = BATCH_IDENTIFIER) -> int:
         """Commit statistics as an ANALYZE snapshot and return its id.
@@ -284,7 +284,7 @@ class FileStoreCommit:
         failpoints.point("after-data-files")
         filled = [message for message in messages if not message.is_empty]
         history = commit_history(self.store, self.user, identifier, base_of(filled))
-        committed = history.found.get(CommitKind.COMPACT)
+        committed = history.snapshot_by_kind.get(CommitKind.COMPACT)
         rewrites = IndexRewrites(self.store, filled)
         if committed is None and filled:
             identity = CommitIdentity(self.user, identifier, CommitKind.COMPACT, properties=properties)
@@ -292,7 +292,7 @@ class FileStoreCommit:
             if history.complete:  # otherwise the commit may be in an expired snapshot
                 rewrites.delete_lost_files()
             self._maintain(committed)
-        return CommitResult(None, committed, bool(history.found), rewrites.lost)
+        return CommitResult(None, committed, bool(history.snapshot_by_kind), rewrites.lost)
 
     def finish_earlier(self, result: CommitResult) -> CommitResult:
         """Write Iceberg metadata that an earlier run left out.
@@ -393,7 +393,7 @@ class FileStoreCommit:
                         raise error
                     case LostRace() | Unknown():
                         self.retries += 1
-                base = pending.seen and pending.seen.id
+                base = pending.last_searched and pending.last_searched.id
                 _LOG.info(
                     "%s: the %s of '%s' did not follow snapshot %s, attempt %d", self.store.root, identity.kind, self.user, base, retry + 1
                 )

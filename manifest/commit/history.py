@@ -18,7 +18,7 @@ from manifest.store import FileStore
 class CommitHistory:
     """Search result for one (user, identifier) in snapshots after ``since``."""
 
-    found: dict[CommitKind, int] = field(default_factory=dict)
+    snapshot_by_kind: dict[CommitKind, int] = field(default_factory=dict)
     complete: bool = True
     """Whether every snapshot that could be the commit still exists."""
     later: bool = False
@@ -33,12 +33,12 @@ class CommitHistory:
     @property
     def rows(self) -> int | None:
         """Snapshot that committed the rows."""
-        return self.found.get(CommitKind.APPEND, self.found.get(CommitKind.OVERWRITE))
+        return self.snapshot_by_kind.get(CommitKind.APPEND, self.snapshot_by_kind.get(CommitKind.OVERWRITE))
 
     @property
     def result(self) -> CommitResult:
         """Result of a replayed commit."""
-        return CommitResult(self.rows, self.found.get(CommitKind.COMPACT), replayed=True)
+        return CommitResult(self.rows, self.snapshot_by_kind.get(CommitKind.COMPACT), replayed=True)
 
 
 def commit_history(store: FileStore, user: str, identifier: int, since: int | None) -> CommitHistory:
@@ -102,7 +102,7 @@ def base_of(messages: Iterable[CommitMessage]) -> int | None:
 
 def refuse_expired_replay(store: FileStore, user: str, messages: Sequence[CommitMessage], history: CommitHistory) -> None:
     """Raise ``CommitReplayed`` if an expired snapshot may be this commit."""
-    if history.complete or history.found:
+    if history.complete or history.snapshot_by_kind:
         return
     reason = f"{store.root}: commit of '{user}' may have been committed by a snapshot that has expired; it is not repeated"
     # The commit happened if the user went on to greater identifiers, if its files are live in the oldest

@@ -100,7 +100,7 @@ def committed_before(store: FileStore, user: str, identifier: int = BATCH_IDENTI
         return earlier_commit(store, user, identifier)
     markers = list_markers(store, user, identifier)
     history = commit_history(store, user, identifier, min(markers.values(), default=None))
-    if history.found:
+    if history.snapshot_by_kind:
         return history.result
     refuse_expired_run(store, user, markers, history.reached)
     return None
@@ -115,12 +115,12 @@ def begin_commit(store: FileStore, user: str, identifier: int, since: int | None
     batch = identifier < BATCH_IDENTIFIER
     if batch and earlier_commit(store, user, identifier) is not None:
         history = commit_history(store, user, identifier, None)
-        if not history.found:
+        if not history.snapshot_by_kind:
             raise CommitReplayed(f"{store.root}: batch {identifier} of '{user}' is already in the table, in a snapshot that has expired")
         return history
     markers = list_markers(store, user, identifier)
     history = commit_history(store, user, identifier, None if since is None else min([since, *markers.values()]))
-    if history.found:
+    if history.snapshot_by_kind:
         return history
     if history.reached > newest:  # snapshots expired since the markers were read
         markers = list_markers(store, user, identifier)

@@ -132,7 +132,9 @@ def _null_counts(entries: EntryColumns, arity: int) -> tuple[Int64s, Mask]:
     return null_counts, fits
 
 
-def key_bounds(entries: EntryColumns, names: Sequence[str], types: Sequence[DataType], requested: Container[str]) -> dict[str, BoundsColumn]:
+def key_bounds(
+    entries: EntryColumns, names: Sequence[str], types: Sequence[DataType], requested: Container[str]
+) -> dict[str, BoundsColumn]:
     """Return bounds of the ``requested`` key columns.
 
     The first column has the exact keys of the files, the others their key statistics. Files without key statistics have no bounds.

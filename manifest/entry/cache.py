@@ -32,7 +32,7 @@ class EntryCache:
         self._owner = files.owner(self)
         self._keys: dict[str, tuple[Hashable, bool]] = {}
         self.newest: dict[str, int] = {}
-        """Newest snapshot seen, for ``SnapshotManager.seen``."""
+        """Newest snapshot seen, for ``SnapshotManager.newest_seen``."""
         self.pinned: dict[int, Snapshot] = {}
         """Snapshots read for scans. Scans check again that they exist."""
         self.schemas: dict[int, TableSchema] = {}

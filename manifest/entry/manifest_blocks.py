@@ -174,7 +174,9 @@ def _key_extremes(entries: EntryColumns, keys: Sequence[KeyColumn], starts: Int6
     """
     data_type = keys[0][1]
     try:
-        bounds = key_bounds(entries, [str(field_id) for field_id, _ in keys], [kind for _, kind in keys], {str(keys[0][0])})[str(keys[0][0])]
+        bounds = key_bounds(entries, [str(field_id) for field_id, _ in keys], [kind for _, kind in keys], {str(keys[0][0])})[
+            str(keys[0][0])
+        ]
     except ValueError:  # reading the entries reports the error
         nothing = pa.nulls(len(starts), pa.int64())
         return {"min_key": nothing, "max_key": nothing}
@@ -221,11 +223,17 @@ class EntryNarrowing:
     """
 
     key: Hashable
-    kept: Callable[[EntryColumns], EntryColumns]
+    narrow: Callable[[EntryColumns], EntryColumns]
 
 
 def some_entries(
-    file_io: FileIO, path: str, meta: ManifestFileMeta, files: FileCache, block_filter: BlockFilter, *, narrowing: EntryNarrowing | None = None
+    file_io: FileIO,
+    path: str,
+    meta: ManifestFileMeta,
+    files: FileCache,
+    block_filter: BlockFilter,
+    *,
+    narrowing: EntryNarrowing | None = None,
 ) -> EntryColumns | None:
     """Return entries of ``block_filter`` blocks, or None.
 
@@ -256,7 +264,7 @@ def some_entries(
         blocks = list(_blocks(partial(_read, file_io, path, prefix), file_io.run_parallel, path, head, matching_blocks))
         entries = EntryColumns.from_container(read_blocks(path, head.metadata, blocks))
         if narrowing is not None:
-            entries = EntryColumns.of_records(list(narrowing.kept(entries).records()), path)
+            entries = EntryColumns.of_records(list(narrowing.narrow(entries).records()), path)
     except CorruptFile:
         return None
     files.keep(path, kind, identity, entries, entries_weight(entries))

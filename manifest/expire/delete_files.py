@@ -25,7 +25,9 @@ def delete_files(store: FileStore, dead: Iterable[ManifestEntry], reachable: Rea
     paths: dict[str, None] = {}
     for entry in dead:
         for name, path in zip(entry.file.file_names, store.physical_files(entry.partition, entry.bucket, entry.file), strict=True):
-            if name not in reachable.data and (path.rpartition("/")[0] in _homes(store, entry.partition, entry.bucket) or _warn(store, path)):
+            if name not in reachable.data and (
+                path.rpartition("/")[0] in _homes(store, entry.partition, entry.bucket) or _warn(store, path)
+            ):
                 paths[path] = None
     deleted = store.file_io.delete_many(_owned(store, paths))
     if store.options.snapshot_clean_empty_directories:
@@ -37,14 +39,14 @@ def delete_files(store: FileStore, dead: Iterable[ManifestEntry], reachable: Rea
 def _homes(store: FileStore, partition: bytes, number: int) -> set[str]:
     """Return the directories in which this table writes the files of a bucket."""
     bucket = store.paths.bucket_dir(store.partition.decode(partition), number)
-    return {bucket, *(f"{directory}/{bucket.removeprefix(f'{store.root}/')}" for directory in store.owned.others)}
+    return {bucket, *(f"{directory}/{bucket.removeprefix(f'{store.root}/')}" for directory in store.owned.further_roots)}
 
 
 def _owned(store: FileStore, paths: Collection[str]) -> list[str]:
     """Return the paths that the table may delete. Files of others stay, also where options name directories of other tables."""
     foreign_by_directory = {
         directory: table_around(store, directory) is not None
-        for directory in {store.paths.data, *store.owned.others} - {store.root}
+        for directory in {store.paths.data, *store.owned.further_roots} - {store.root}
         if any(path.startswith(f"{directory}/") for path in paths)
     }
     foreign = tuple(f"{directory}/" for directory, is_foreign in foreign_by_directory.items() if is_foreign)
@@ -71,7 +73,9 @@ def delete_metadata(store: FileStore, forgotten: Iterable[Snapshot], reachable: 
     """
     names: dict[str, None] = {}
     leaves: dict[str, None] = {}
-    for index_files, metadata in run_parallel(store.file_io, [partial(_metadata_names, store, snapshot, reachable) for snapshot in forgotten]):
+    for index_files, metadata in run_parallel(
+        store.file_io, [partial(_metadata_names, store, snapshot, reachable) for snapshot in forgotten]
+    ):
         leaves.update(dict.fromkeys(index_files))
         names.update(dict.fromkeys(metadata))
     store.file_io.delete_many(_owned(store, leaves))

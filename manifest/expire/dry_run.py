@@ -134,7 +134,9 @@ class DryRunFileIO(WrappedFileIO):
     def list(self, path: str) -> list[FileStatus]:
         size_by_name = {name.rpartition("/")[2]: len(data) for name, data in self._written.items() if name.rpartition("/")[0] == path}
         below = [
-            status for status in self.inner.list(path) if status.name not in size_by_name and not self._is_gone(f"{path}/{status.name}", status)
+            status
+            for status in self.inner.list(path)
+            if status.name not in size_by_name and not self._is_gone(f"{path}/{status.name}", status)
         ]
         return [*below, *(FileStatus(name, size, 0, is_dir=False) for name, size in size_by_name.items())]
 

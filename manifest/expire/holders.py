@@ -46,14 +46,19 @@ def holders_of(store: FileStore, find: Find) -> tuple[FileHolder, ...]:
         branch = manager.paths.branch
         is_current = branch == store.branch
         branch_store = store if is_current else FileStore.open(with_branch(store.paths.root, branch), store.file_io)
-        states = [(kind, name, _held(branch_store, entries, find, is_hit_by_name) | indexes) for kind, name, entries, indexes in _states(branch_store, manager)]
+        states = [
+            (kind, name, _held(branch_store, entries, find, is_hit_by_name) | indexes)
+            for kind, name, entries, indexes in _states(branch_store, manager)
+        ]
         holders = [FileHolder(kind, name, len(files)) for kind, name, files in states if files]
         if is_current:
             snapshots = [holder for holder in holders if holder.kind == "snapshot"]
             newest = max((int(holder.name) for holder in snapshots), default=0)
             max_files = max((holder.files for holder in snapshots), default=0)
             file_holders += holders
-            file_holders += [FileHolder("consumer", name, max_files) for name, following in sorted(manager.consumers().items()) if following <= newest]
+            file_holders += [
+                FileHolder("consumer", name, max_files) for name, following in sorted(manager.consumers().items()) if following <= newest
+            ]
         elif holders:
             file_holders.append(FileHolder("branch", branch, len(set[str]().union(*(files for _, _, files in states)))))
     return tuple(file_holders)

@@ -117,18 +117,18 @@ class Reachable:
     """Names of reachable files, unique in a table.
 
     Args:
-        data: Data files and their side files, for states only those that ``wanted`` selects.
+        data: Data files and their side files, for states only those that ``entry_filter`` selects.
         metadata: Manifests and manifest lists.
         indexes: Index files.
         statistics: Statistics files.
-        wanted: Filter of entries. A deletion in few buckets need not load the files of others.
+        entry_filter: Filter of entries. A deletion in few buckets need not load the files of others.
     """
 
     data: set[str] = field(default_factory=set)
     metadata: set[str] = field(default_factory=set)
     indexes: set[str] = field(default_factory=set)
     statistics: set[str] = field(default_factory=set)
-    wanted: EntryFilter = EVERYTHING
+    entry_filter: EntryFilter = EVERYTHING
 
     def _add_metadata(self, store: FileStore, snapshot: Snapshot) -> None:
         for name, size in snapshot.manifest_lists:
@@ -152,7 +152,7 @@ class Reachable:
         """
         with _needed_by(snapshot, manager or store.snapshots):
             self._add_metadata(store, snapshot)
-            self.data |= store.live_entries(snapshot, self.wanted).physical_names()
+            self.data |= store.live_entries(snapshot, self.entry_filter).physical_names()
 
     def add_changes(self, store: FileStore, snapshot: Snapshot, manager: SnapshotManager) -> None:
         """Add the files ``snapshot`` added, and its changelog.
@@ -215,7 +215,7 @@ def reachable(store: FileStore, states: Iterable[Snapshot], dead: EntryColumns) 
 
     Of data files, has at least those in buckets of ``dead``. Raises ``CorruptFile`` if the files are unknown.
     """
-    result = Reachable(wanted=EntryFilter(partitions=set(dead.partition_codes[1]), buckets=set(dead.bucket.tolist())))
+    result = Reachable(entry_filter=EntryFilter(partitions=set(dead.partition_codes[1]), buckets=set(dead.bucket.tolist())))
     for state in states:
         # A tag may be deleted at any time.
         with suppress(SnapshotExpired) if isinstance(state, Tag) else nullcontext():

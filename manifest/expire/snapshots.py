@@ -157,16 +157,16 @@ class _Retention:
     """Arguments of ``expire_snapshots`` and snapshots already read.
 
     Args:
-        least: Snapshots to keep at least. None: table option.
-        most: Snapshots to keep at most. None: table option.
+        retain_min: Snapshots to keep at least. None: table option.
+        retain_max: Snapshots to keep at most. None: table option.
         older_than_ms: Time before which outdated snapshots expire. None: table option.
         limit: Snapshots to expire at most. None: table option.
         consumer: Smallest snapshot that a consumer has yet to read.
         following: Second oldest snapshot, if it has been read.
     """
 
-    least: int | None = None
-    most: int | None = None
+    retain_min: int | None = None
+    retain_max: int | None = None
     older_than_ms: int | None = None
     limit: int | None = None
     consumer: int | None = None
@@ -174,7 +174,7 @@ class _Retention:
 
     def keep_least(self, store: FileStore) -> int:
         """Return the number of newest snapshots that always stay."""
-        return max(store.options.snapshot_num_retained_min if self.least is None else self.least, 1)
+        return max(store.options.snapshot_num_retained_min if self.retain_min is None else self.retain_min, 1)
 
     def at_once(self, store: FileStore) -> int:
         """Return the maximal number of snapshots to expire."""
@@ -183,7 +183,7 @@ class _Retention:
     def end(self, store: FileStore, ids: Sequence[int]) -> int:
         """Return the position of the first id to keep."""
         options, keep_least = store.options, self.keep_least(store)
-        keep_most = max(options.snapshot_num_retained_max if self.most is None else self.most, keep_least)
+        keep_most = max(options.snapshot_num_retained_max if self.retain_max is None else self.retain_max, keep_least)
         at_once = self.at_once(store)
         cut = time.time_ns() // 1_000_000 - options.snapshot_time_retained if self.older_than_ms is None else self.older_than_ms
         end = min(len(ids) - keep_least, at_once)

@@ -88,8 +88,8 @@ class FileCache:
         """
         identity, cached = self.recall(file_io, path, kind, listed)
         if cached is not None:
-            found: T = cached
-            return found
+            hit: T = cached
+            return hit
         value = make()
         self.keep(path, kind, identity, value, weight(value), lesser=lesser)
         return value

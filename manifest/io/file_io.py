@@ -237,10 +237,10 @@ class FileIO(Protocol):
         ``size`` is the size known from metadata, which saves a request.
         """
 
-    def open_ranges(self, path: str, held: Holder | None = None) -> RangeReader:
+    def open_ranges(self, path: str, holder: Holder | None = None) -> RangeReader:
         """Return a file for random reads.
 
-        For far storage, ``held`` caches the beginning of immutable files.
+        For far storage, ``holder`` caches the beginning of immutable files.
         """
 
     def sync(self, path: str) -> None:
@@ -442,7 +442,7 @@ class LocalFileIO:
         check_regular(path)
         return pa.OSFile(path, mode="rb")
 
-    def open_ranges(self, path: str, held: Holder | None = None) -> RangeReader:  # noqa: ARG002  # reading is cheap
+    def open_ranges(self, path: str, holder: Holder | None = None) -> RangeReader:  # noqa: ARG002  # reading is cheap
         return FileRanges(self, path)
 
     def sync(self, path: str) -> None:

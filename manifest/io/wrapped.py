@@ -121,7 +121,7 @@ class WrappedFileIO:
     def open_input(self, path: str, size: int | None = None) -> Any:
         return self.inner.open_input(path, size)
 
-    def open_ranges(self, path: str, held: Holder | None = None) -> RangeReader:  # noqa: ARG002  # a wrapper sees all reads
+    def open_ranges(self, path: str, holder: Holder | None = None) -> RangeReader:  # noqa: ARG002  # a wrapper sees all reads
         return FileRanges(self, path)
 
     def sync(self, path: str) -> None:
@@ -152,5 +152,5 @@ class ThinFileIO(WrappedFileIO):
     def delete_many(self, paths: Sequence[str]) -> int:
         return self.inner.delete_many(paths)
 
-    def open_ranges(self, path: str, held: Holder | None = None) -> RangeReader:
-        return self.inner.open_ranges(path, held)
+    def open_ranges(self, path: str, holder: Holder | None = None) -> RangeReader:
+        return self.inner.open_ranges(path, holder)

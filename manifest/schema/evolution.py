@@ -156,26 +156,31 @@ def _apply(schema: TableSchema, change: SchemaChange) -> TableSchema:
             return _add(schema, change)
         case DropColumn(path=path):
             _refuse_drop(schema, path)
-            return _with_fields(schema, _edit(schema.fields, path, lambda siblings, at: _without(path, siblings, at)))
+            return _with_fields(schema, _edit(schema.fields, path, lambda siblings, position: _without(path, siblings, position)))
         case RenameColumn():
             return _rename(schema, change)
         case MoveColumn(path=path):
-            return _with_fields(schema, _edit(schema.fields, path, lambda siblings, at: _move(siblings, at, change)))
+            return _with_fields(schema, _edit(schema.fields, path, lambda siblings, position: _move(siblings, position, change)))
         case ChangeType(path=path):
             _refuse_retype(schema, path)
             strict = schema.options.get(_NO_EXPLICIT_CASTS, "false").strip().lower() == "true"
-            wanted = DataType.from_json(change.type)
-            return _with_fields(schema, _edit_type(schema.fields, path, lambda old: _retype(".".join(path), old, wanted, strict=strict)))
+            target = DataType.from_json(change.type)
+            return _with_fields(schema, _edit_type(schema.fields, path, lambda old: _retype(".".join(path), old, target, strict=strict)))
         case ChangeNullability(path=path):
             return _with_fields(schema, _edit_type(schema.fields, path, lambda old: _nullable(schema, change, old)))
         case ChangeComment(path=()):
             return schema.model_copy(update={"comment": change.comment})
         case ChangeComment(path=path):
-            return _with_fields(schema, _edit(schema.fields, path, lambda s, at: _put(s, at, replace(s[at], description=change.comment))))
+            return _with_fields(
+                schema, _edit(schema.fields, path, lambda s, position: _put(s, position, replace(s[position], description=change.comment)))
+            )
         case ChangeDefault(path=path):
             if len(path) > 1:
                 raise InvalidSchema(f"column '{'.'.join(path)}': only a whole column has a default value")
-            return _with_fields(schema, _edit(schema.fields, path, lambda s, at: _put(s, at, replace(s[at], default_value=change.default))))
+            return _with_fields(
+                schema,
+                _edit(schema.fields, path, lambda s, position: _put(s, position, replace(s[position], default_value=change.default))),
+            )
         case ChangeOptions():
             options = {key: value for key, value in {**schema.options, **change.options}.items() if value is not None}
             return schema.model_copy(update={"options": options})
@@ -213,8 +218,8 @@ def _replace_columns(schema: TableSchema, columns: Sequence[DataField]) -> Table
     return _with_fields(schema, tuple(fields)).model_copy(update={"highest_field_id": highest})
 
 
-def _has_same_type(one: DataField, other: DataField) -> bool:
-    return str(one.type.with_nullable(nullable=True)) == str(other.type.with_nullable(nullable=True))
+def _has_same_type(left: DataField, right: DataField) -> bool:
+    return str(left.type.with_nullable(nullable=True)) == str(right.type.with_nullable(nullable=True))
 
 
 def _with_fields(schema: TableSchema, fields: Fields) -> TableSchema:
@@ -236,10 +241,10 @@ def _add(schema: TableSchema, change: AddColumn) -> TableSchema:
     def insert(siblings: Fields) -> Fields:
         if any(sibling.name == name for sibling in siblings):
             raise InvalidSchema(f"column '{shown}' exists already")
-        at = _place(siblings, change.first, change.after, len(siblings))
+        position = _place(siblings, change.first, change.after, len(siblings))
         if len(change.path) == 1 and not change.first and change.after is None:
-            at = _default_place(schema)
-        return (*siblings[:at], field, *siblings[at:])
+            position = _default_place(schema)
+        return (*siblings[:position], field, *siblings[position:])
 
     fields = insert(schema.fields) if len(change.path) == 1 else _edit_siblings(schema.fields, change.path, insert)
     return _with_fields(schema, fields).model_copy(update={"highest_field_id": highest_id([field])})
@@ -251,7 +256,9 @@ def _default_place(schema: TableSchema) -> int:
     The latter if option ``add-column-before-partition`` is set.
     """
     if schema.options.get(_BEFORE_PARTITION, "false").strip().lower() == "true":
-        return min((at for at, field in enumerate(schema.fields) if field.name in schema.partition_keys), default=len(schema.fields))
+        return min(
+            (position for position, field in enumerate(schema.fields) if field.name in schema.partition_keys), default=len(schema.fields)
+        )
     return len(schema.fields)
 
 
@@ -277,10 +284,10 @@ def _refuse_indexed(schema: TableSchema, column: str) -> None:
         )
 
 
-def _without(path: Sequence[str], siblings: Fields, at: int) -> Fields:
+def _without(path: Sequence[str], siblings: Fields, position: int) -> Fields:
     if len(siblings) == 1:
         raise InvalidSchema(f"column '{'.'.join(path)}' is the only one and cannot be dropped")
-    return (*siblings[:at], *siblings[at + 1 :])
+    return (*siblings[:position], *siblings[position + 1 :])
 
 
 def _rename(schema: TableSchema, change: RenameColumn) -> TableSchema:
@@ -290,10 +297,10 @@ def _rename(schema: TableSchema, change: RenameColumn) -> TableSchema:
 
     _refuse_indexed(schema, path[0])
 
-    def rename(siblings: Fields, at: int) -> Fields:
+    def rename(siblings: Fields, position: int) -> Fields:
         if any(sibling.name == name for sibling in siblings):
             raise InvalidSchema(f"column '{'.'.join((*path[:-1], name))}' exists already")
-        return _put(siblings, at, replace(siblings[at], name=name))
+        return _put(siblings, position, replace(siblings[position], name=name))
 
     changed = _with_fields(schema, _edit(schema.fields, path, rename))
     if len(path) > 1:
@@ -316,28 +323,28 @@ def _refuse_retype(schema: TableSchema, path: Sequence[str]) -> None:
             raise InvalidSchema(f"column '{path[0]}' is a {role} column and keeps its type")
 
 
-def _retype(shown: str, old: DataType, wanted: DataType, *, strict: bool) -> DataType:
-    """Return ``old`` with the kind and parameters of ``wanted``.
+def _retype(shown: str, old: DataType, target: DataType, *, strict: bool) -> DataType:
+    """Return ``old`` with the kind and parameters of ``target``.
 
     Nested types change part by part, fields of a ROW by name.
     """
-    if old.kind is Kind.ROW and wanted.kind is Kind.ROW:
-        if [field.name for field in old.fields] != [field.name for field in wanted.fields]:
+    if old.kind is Kind.ROW and target.kind is Kind.ROW:
+        if [field.name for field in old.fields] != [field.name for field in target.fields]:
             raise InvalidSchema(f"column '{shown}': add, drop, rename and move the fields of a ROW one by one, by their path")
-        pairs = zip(old.fields, wanted.fields, strict=True)
+        pairs = zip(old.fields, target.fields, strict=True)
         return replace(old, fields=tuple(replace(a, type=_retype(f"{shown}.{a.name}", a.type, b.type, strict=strict)) for a, b in pairs))
-    if old.kind is wanted.kind and old.kind in _PARTS:
+    if old.kind is target.kind and old.kind in _PARTS:
         part = _PARTS[old.kind]
-        if old.kind is Kind.MAP and old.part("key").with_nullable(nullable=False) != wanted.part("key").with_nullable(nullable=False):
+        if old.kind is Kind.MAP and old.part("key").with_nullable(nullable=False) != target.part("key").with_nullable(nullable=False):
             raise InvalidSchema(f"column '{shown}': the type of a map's keys cannot change")
-        inner = _retype(f"{shown}.{part}", old.part(part), wanted.part(part), strict=strict)
+        inner = _retype(f"{shown}.{part}", old.part(part), target.part(part), strict=strict)
         return replace(old, element=inner) if old.kind is Kind.ARRAY else replace(old, value=inner)
-    cast = cast_of(old, wanted)
+    cast = cast_of(old, target)
     if cast is Cast.NONE:
-        raise InvalidSchema(f"column '{shown}': {old} cannot become {wanted}")
+        raise InvalidSchema(f"column '{shown}': {old} cannot become {target}")
     if cast is Cast.EXPLICIT and strict:
-        raise InvalidSchema(f"column '{shown}': casting {old} to {wanted} may lose data, which option '{_NO_EXPLICIT_CASTS}' forbids")
-    return wanted.with_nullable(old.nullable)
+        raise InvalidSchema(f"column '{shown}': casting {old} to {target} may lose data, which option '{_NO_EXPLICIT_CASTS}' forbids")
+    return target.with_nullable(old.nullable)
 
 
 def _nullable(schema: TableSchema, change: ChangeNullability, old: DataType) -> DataType:
@@ -350,14 +357,14 @@ def _nullable(schema: TableSchema, change: ChangeNullability, old: DataType) -> 
     return old.with_nullable(change.nullable)
 
 
-def _move(siblings: Fields, at: int, change: MoveColumn) -> Fields:
+def _move(siblings: Fields, position: int, change: MoveColumn) -> Fields:
     if change.first and change.after is not None:
         raise InvalidSchema(f"column '{'.'.join(change.path)}': give either 'first' or 'after', not both")
-    if change.after == siblings[at].name:
+    if change.after == siblings[position].name:
         raise InvalidSchema(f"column '{change.after}' cannot be moved after itself")
-    rest = (*siblings[:at], *siblings[at + 1 :])
+    rest = (*siblings[:position], *siblings[position + 1 :])
     to = _place(rest, change.first, change.after, len(rest))
-    return (*rest[:to], siblings[at], *rest[to:])
+    return (*rest[:to], siblings[position], *rest[to:])
 
 
 def _place(siblings: Fields, first: bool, after: str | None, otherwise: int) -> int:
@@ -367,14 +374,14 @@ def _place(siblings: Fields, first: bool, after: str | None, otherwise: int) -> 
 
 
 def _position(siblings: Fields, name: str) -> int:
-    for at, field in enumerate(siblings):
+    for position, field in enumerate(siblings):
         if field.name == name:
-            return at
+            return position
     raise UnknownColumn(name, tuple(field.name for field in siblings))
 
 
-def _put(siblings: Fields, at: int, field: DataField) -> Fields:
-    return (*siblings[:at], field, *siblings[at + 1 :])
+def _put(siblings: Fields, position: int, field: DataField) -> Fields:
+    return (*siblings[:position], field, *siblings[position + 1 :])
 
 
 def _edit(fields: Fields, path: Sequence[str], change: Callable[[Fields, int], Fields]) -> Fields:
@@ -399,8 +406,8 @@ def _edit_siblings(fields: Fields, path: Sequence[str], change: Callable[[Fields
 
 def _edit_type(fields: Fields, path: Sequence[str], change: Callable[[DataType], DataType]) -> Fields:
     """Return ``fields`` with the type at ``path`` changed."""
-    at = _position(fields, path[0])
-    return _put(fields, at, replace(fields[at], type=_edit_part(fields[at].type, path[1:], change)))
+    position = _position(fields, path[0])
+    return _put(fields, position, replace(fields[position], type=_edit_part(fields[position].type, path[1:], change)))
 
 
 def _edit_part(data_type: DataType, path: Sequence[str], change: Callable[[DataType], DataType]) -> DataType:

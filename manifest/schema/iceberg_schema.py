@@ -209,8 +209,8 @@ def _is_widened(before: DataType, after: DataType) -> bool:
     if before.kind is not after.kind:
         return False
     if before.kind is Kind.ROW:
-        known = {field.id: field.type for field in before.fields}
-        return all(field.id not in known or _is_widened(known[field.id], field.type) for field in after.fields)
+        type_by_id = {field.id: field.type for field in before.fields}
+        return all(field.id not in type_by_id or _is_widened(type_by_id[field.id], field.type) for field in after.fields)
     return all(_is_widened(old, new) for old, new in zip(before.children, after.children, strict=True))
 
 
@@ -272,7 +272,7 @@ def _type_json(data_type: DataType, field_id: int, depth: int) -> str | dict[str
 def partition_spec(schema: TableSchema) -> dict[str, Any]:
     """Return the partition spec: the partition columns themselves."""
     fields = [
-        {"name": name, "transform": "identity", "source-id": schema.field(name).id, "field-id": FIRST_PARTITION_ID + at}
-        for at, name in enumerate(schema.partition_keys)
+        {"name": name, "transform": "identity", "source-id": schema.field(name).id, "field-id": FIRST_PARTITION_ID + index}
+        for index, name in enumerate(schema.partition_keys)
     ]
     return {"spec-id": 0, "fields": fields}

@@ -40,13 +40,13 @@ class SchemaManager:
         table_path: str,
         branch: str = MAIN_BRANCH,
         files: FileCache = SHARED,
-        seen: dict[int, TableSchema] | None = None,
+        schemas: dict[int, TableSchema] | None = None,
     ) -> None:
         self._file_io = file_io
         self._table_path = table_path
         self._paths = TablePaths(table_path, branch=branch)
         self._files = files
-        self._cache: dict[int, TableSchema] = {} if seen is None else seen
+        self._cache: dict[int, TableSchema] = {} if schemas is None else schemas
 
     def ids(self) -> list[int]:
         """Return the ids of all schema versions, ascending.
@@ -67,16 +67,16 @@ class SchemaManager:
         """Return the versions for readers, with ``coming`` ones."""
         if not coming:
             return stored
-        kept = {schema_id: status for schema_id, status in stored.items() if schema_id < max(coming)}
-        return kept | {i: FileStatus(self._paths.schema_file(i).rpartition("/")[2], 0, 0, is_dir=False) for i in coming}
+        unchanged = {schema_id: status for schema_id, status in stored.items() if schema_id < max(coming)}
+        return unchanged | {i: FileStatus(self._paths.schema_file(i).rpartition("/")[2], 0, 0, is_dir=False) for i in coming}
 
     def _list_files(self) -> dict[int, FileStatus]:
-        found: dict[int, FileStatus] = {}
+        status_by_id: dict[int, FileStatus] = {}
         for status in self._file_io.list(self._paths.schemas):
             schema_id = parse_number(status.name, SCHEMA)
             if schema_id is not None:
-                found[schema_id] = status
-        return found
+                status_by_id[schema_id] = status
+        return status_by_id
 
     def _pending_schemas(self) -> Mapping[int, str]:
         """Return the schema files of a pending fast-forward.
@@ -107,10 +107,10 @@ class SchemaManager:
         ``coming``: schema files of a pending fast-forward. None: look for one. Raises ``FileNotFoundError``, ``CorruptFile``.
         """
         path = self._paths.schema_file(schema_id)
-        identity, held = self._files.recall(self._file_io, path, "schema", listed)
-        if held is not None:
-            found: TableSchema = held
-            return found
+        identity, cached = self._files.recall(self._file_io, path, "schema", listed)
+        if cached is not None:
+            schema: TableSchema = cached
+            return schema
         if coming is None:
             coming = self._pending_schemas()
         text = coming[schema_id].encode() if schema_id in coming else self._file_io.read(path)
@@ -131,25 +131,25 @@ class SchemaManager:
         if not stored:
             return None
         coming = self._pending_schemas()
-        seen = self._visible_files(stored, coming)
-        schema_id = max(seen)
+        visible = self._visible_files(stored, coming)
+        schema_id = max(visible)
         path, before = self._paths.schema_file(schema_id), self._cache.get(schema_id)
         try:
-            found = self._load(schema_id, coming, seen[schema_id].identity)
+            schema = self._load(schema_id, coming, visible[schema_id].identity)
         except FileNotFoundError as error:
             raise CorruptFile(path, "is missing, but data files refer to it") from error
         # Another schema of the same id belongs to another table: nothing cached is valid.
-        if before is not None and before is not found and before != found:
+        if before is not None and before is not schema and before != schema:
             self._cache.clear()
-        self._cache[schema_id] = found
-        return found
+        self._cache[schema_id] = schema
+        return schema
 
     def require(self) -> TableSchema:
         """Return the newest schema. Raises ``TableNotFound``."""
-        found = self.latest()
-        if found is None:
+        schema = self.latest()
+        if schema is None:
             raise TableNotFound(f"{self._table_path}: no Paimon table is here (no schema file); create one with Table.create")
-        return found
+        return schema
 
     def newest_of(self, schema: TableSchema) -> TableSchema:
         """Return the newest schema of the table of ``schema``.
@@ -234,12 +234,12 @@ class SchemaManager:
         raise SchemaMismatch(f"{self._table_path}: the schema changed {_ATTEMPTS} times while this call altered it; try again")
 
 
-def _is_same(one: TableSchema, other: TableSchema) -> bool:
+def _is_same(left: TableSchema, right: TableSchema) -> bool:
     """Return whether schemas of one id are the same version.
 
     Ignores options, which a job may override.
     """
-    return one is other or (one.time_millis, one.fields) == (other.time_millis, other.fields)
+    return left is right or (left.time_millis, left.fields) == (right.time_millis, right.fields)
 
 
 def _weight(schema: TableSchema) -> int:

@@ -45,40 +45,44 @@ def fixed_columns(schema: TableSchema) -> frozenset[str]:
 
 
 def _merge_fields(
-    path: tuple[str, ...], stored: Sequence[DataField], given: Sequence[DataField], rules: MergeRules, fixed: Collection[str] = ()
+    path: tuple[str, ...], stored: Sequence[DataField], incoming: Sequence[DataField], rules: MergeRules, fixed: Collection[str] = ()
 ) -> Iterator[SchemaChange]:
-    known = {field.name: field for field in stored}
-    folded = {name.lower() for name in known}
-    for field in given:
-        if field.name in known and field.name not in fixed:
-            yield from _merge_types((*path, field.name), known[field.name].type, field.type, rules)
+    stored_by_name = {field.name: field for field in stored}
+    folded = {name.lower() for name in stored_by_name}
+    for field in incoming:
+        if field.name in stored_by_name and field.name not in fixed:
+            yield from _merge_types((*path, field.name), stored_by_name[field.name].type, field.type, rules)
         elif field.name.lower() not in folded:
             folded.add(field.name.lower())
             added = field.type.with_nullable(nullable=True)
             yield AddColumn(path=(*path, field.name), type=added.to_json(), comment=field.description)
 
 
-def _merge_types(path: tuple[str, ...], stored: DataType, given: DataType, rules: MergeRules) -> Iterator[SchemaChange]:
-    if stored.kind is given.kind is Kind.ROW:
-        yield from _merge_fields(path, stored.fields, given.fields, rules)
-    elif stored.kind is given.kind and stored.kind in _PARTS:
+def _merge_types(path: tuple[str, ...], stored: DataType, incoming: DataType, rules: MergeRules) -> Iterator[SchemaChange]:
+    if stored.kind is incoming.kind is Kind.ROW:
+        yield from _merge_fields(path, stored.fields, incoming.fields, rules)
+    elif stored.kind is incoming.kind and stored.kind in _PARTS:
         part = _PARTS[stored.kind]
-        yield from _merge_types((*path, part), stored.part(part), given.part(part), rules)
-    elif not (stored.is_nested or given.is_nested) and (
-        (rules.widens and is_wider(stored, given))
-        or (rules.casts and stored.kind is not given.kind and cast_of(stored, given) is not Cast.NONE)
+        yield from _merge_types((*path, part), stored.part(part), incoming.part(part), rules)
+    elif not (stored.is_nested or incoming.is_nested) and (
+        (rules.widens and is_wider(stored, incoming))
+        or (rules.casts and stored.kind is not incoming.kind and cast_of(stored, incoming) is not Cast.NONE)
     ):
-        yield ChangeType(path=path, type=given.with_nullable(stored.nullable).to_json(), force=rules.casts)
+        yield ChangeType(path=path, type=incoming.with_nullable(stored.nullable).to_json(), force=rules.casts)
 
 
 _PARTS = {Kind.ARRAY: "element", Kind.MAP: "value"}
 
 
-def is_wider(stored: DataType, given: DataType) -> bool:
-    """Return whether ``given`` has all values of ``stored`` and more.
+def is_wider(stored: DataType, incoming: DataType) -> bool:
+    """Return whether ``incoming`` has all values of ``stored`` and more.
 
     Texts and times keep the length and precision that their column declares: rows without a declared one have the largest.
     """
-    if stored.kind not in NUMBERS or given.kind not in NUMBERS or stored.with_nullable(nullable=True) == given.with_nullable(nullable=True):
+    if (
+        stored.kind not in NUMBERS
+        or incoming.kind not in NUMBERS
+        or stored.with_nullable(nullable=True) == incoming.with_nullable(nullable=True)
+    ):
         return False
-    return keeps_values(stored, given)
+    return keeps_values(stored, incoming)

@@ -139,8 +139,8 @@ def _sequence_groups(schema: TableSchema) -> tuple[SequenceGroup, ...]:
         for name in group.ordering:
             if schema.field(name).type.is_nested:
                 raise UnsupportedOption(f"fields.{','.join(group.ordering)}.sequence-group", f"column '{name}' has a type without an order")
-            others = [other for other in groups if other is not group and name in (*other.ordering, *other.protected)]
-            if others or name in group.protected:
+            other_groups = [other for other in groups if other is not group and name in (*other.ordering, *other.protected)]
+            if other_groups or name in group.protected:
                 raise UnsupportedOption(f"fields.{','.join(group.ordering)}.sequence-group", f"column '{name}' is in several groups")
     return tuple(groups)
 
@@ -226,11 +226,11 @@ def _build_rule(schema: TableSchema, name: str, function: str) -> FieldAggregate
 
 
 def _check_parts(key: str, names: tuple[str, ...], row: DataType) -> None:
-    known = [part.name for part in row.fields]
+    field_names = [part.name for part in row.fields]
     for name in names:
-        if name not in known:
-            raise UnsupportedOption(key, f"'{name}' is not a field of the row; fields are: {', '.join(known)}")
-        if row.fields[known.index(name)].type.is_nested:
+        if name not in field_names:
+            raise UnsupportedOption(key, f"'{name}' is not a field of the row; fields are: {', '.join(field_names)}")
+        if row.fields[field_names.index(name)].type.is_nested:
             raise UnsupportedOption(key, f"field '{name}' is nested, which is not supported here")
 
 

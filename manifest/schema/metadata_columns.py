@@ -53,5 +53,5 @@ def metadata_names(columns: Collection[str], schema: TableSchema) -> list[str]:
     """Return those of ``columns`` that are metadata columns."""
     if METADATA_NAMES.isdisjoint(columns):
         return []
-    known = metadata_fields(schema)
-    return [name for name in columns if name in known]
+    metadata = metadata_fields(schema)
+    return [name for name in columns if name in metadata]

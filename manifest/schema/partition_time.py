@@ -112,12 +112,12 @@ class PartitionExpiration:
             raise UnsupportedOption(STRATEGY, f"'{strategy}' is not supported; use one of: values-time, update-time")
         if FORMATTER in raw:
             _regex(raw[FORMATTER])
-        most = raw.get(MAX_NUM, str(_MAX_PARTITIONS)).strip()
-        if not most.isdecimal() or int(most) < 1:
-            raise UnsupportedOption(MAX_NUM, f"'{most}' is not a number of partitions")
+        limit = raw.get(MAX_NUM, str(_MAX_PARTITIONS)).strip()
+        if not limit.isdecimal() or int(limit) < 1:
+            raise UnsupportedOption(MAX_NUM, f"'{limit}' is not a number of partitions")
         retained = raw.get(EXPIRATION_TIME)
         millis = None if retained is None else parse_duration_millis(retained, EXPIRATION_TIME)
-        return cls(millis, strategy == "update-time", raw.get(PATTERN), raw.get(FORMATTER), int(most))
+        return cls(millis, strategy == "update-time", raw.get(PATTERN), raw.get(FORMATTER), int(limit))
 
 
 def check_record_expiry(schema: TableSchema) -> None:

@@ -37,12 +37,12 @@ def lossy_change(schema: TableSchema, changes: Sequence[SchemaChange], stored: I
         is_forced = isinstance(change, ChangeType) and change.force
         forced |= {leaf: is_forced for leaf, kind in _leaves(after.fields) if former.get(leaf) != kind}
         last = after
-    asked = {leaf: kind for leaf, kind in _leaves(last.fields) if before.get(leaf) != kind and not forced[leaf]}
-    if not asked:
+    retyped = {leaf: kind for leaf, kind in _leaves(last.fields) if before.get(leaf) != kind and not forced[leaf]}
+    if not retyped:
         return None
     for version in stored:
         for leaf, old in _leaves(version.fields):
-            if leaf in asked and not keeps_values(old, asked[leaf]):
+            if leaf in retyped and not keeps_values(old, retyped[leaf]):
                 (new,) = (field for field in last.fields if field.id == leaf[0])
                 (former_field,) = (field for field in version.fields if field.id == leaf[0])
                 name = next((field.name for field in schema.fields if field.id == leaf[0]), None)

@@ -181,9 +181,9 @@ def _with_blobs(fields: tuple[DataField, ...], options: CoreOptions) -> tuple[Da
 
     Raises ``UnsupportedOption`` for a column that is not there, or is not of type BYTES.
     """
-    known = {field.name: field.type for field in fields}
+    type_by_name = {field.name: field.type for field in fields}
     for name in options.blob_field:
-        if name not in known or known[name].with_nullable(nullable=True) not in {_BYTES, DataType(Kind.BLOB)}:
+        if name not in type_by_name or type_by_name[name].with_nullable(nullable=True) not in {_BYTES, DataType(Kind.BLOB)}:
             raise UnsupportedOption("blob-field", f"'{name}' is no column of type BYTES")
     blobs = frozenset(options.blob_field)
     return tuple(replace(field, type=DataType(Kind.BLOB, field.type.nullable)) if field.name in blobs else field for field in fields)
@@ -197,26 +197,26 @@ def _names_dates(kinds: Collection[Kind]) -> bool:
     return Kind.DATE in kinds and TIMESTAMPS.isdisjoint(kinds) and Kind.TIME not in kinds
 
 
-def _either(what: str, given: tuple[str, ...], named: tuple[str, ...]) -> tuple[str, ...]:
+def _either(what: str, argument: tuple[str, ...], named: tuple[str, ...]) -> tuple[str, ...]:
     """Return key columns from the argument or the DDL text."""
-    if given and named and given != named:
-        raise InvalidSchema(f"the {what} is ({', '.join(named)}) in the DDL text, and ({', '.join(given)}) as an argument")
-    return given or named
+    if argument and named and argument != named:
+        raise InvalidSchema(f"the {what} is ({', '.join(named)}) in the DDL text, and ({', '.join(argument)}) as an argument")
+    return argument or named
 
 
 def _not_null(field: DataField) -> DataField:
     return DataField(field.id, field.name, field.type.with_nullable(nullable=False), field.description, field.default_value)
 
 
-def _keys(option: str, given: Sequence[str], settings: dict[str, str]) -> tuple[str, ...]:
+def _keys(option: str, argument: Sequence[str], settings: dict[str, str]) -> tuple[str, ...]:
     """Return key columns from the argument or the option.
 
     Removes the option from ``settings``.
     """
     text = settings.pop(option, None)
     if text is None:
-        return (given,) if isinstance(given, str) else tuple(given)
-    if given:
+        return (argument,) if isinstance(argument, str) else tuple(argument)
+    if argument:
         raise UnsupportedOption(option, "is given both as an argument and as an option")
     return tuple(part.strip() for part in text.split(",") if part.strip())
 
@@ -310,8 +310,8 @@ def _check_columns(schema: TableSchema) -> None:
 def _check_column(field: DataField) -> None:
     if field.name in _SYSTEM_NAMES or field.name.startswith(_KEY_PREFIX) or not field.name:
         raise InvalidSchema(f"column '{field.name}': the name is reserved")
-    if (found := _unwritable(field.type)) is not None:
-        raise InvalidSchema(f"column '{field.name}': type {found} is not supported{_UNWRITABLE[found.kind]}")
+    if (unwritable := _unwritable(field.type)) is not None:
+        raise InvalidSchema(f"column '{field.name}': type {unwritable} is not supported{_UNWRITABLE[unwritable.kind]}")
     _check_nested(field.name, field.type)
     try:
         default_scalar(field)
@@ -322,8 +322,10 @@ def _check_column(field: DataField) -> None:
 def check_written_columns(schema: TableSchema, table: str) -> None:
     """Raise ``UnsupportedTable`` for a read-only column type."""
     for field in schema.fields:
-        if (found := _unwritable(field.type)) is not None:
-            raise UnsupportedTable(f"{table}: column '{field.name}': values of type {found} can only be read. Write with another engine.")
+        if (unwritable := _unwritable(field.type)) is not None:
+            raise UnsupportedTable(
+                f"{table}: column '{field.name}': values of type {unwritable} can only be read. Write with another engine."
+            )
 
 
 def _unwritable(data_type: DataType) -> DataType | None:
@@ -364,9 +366,9 @@ def _check_avro(schema: TableSchema) -> None:
     if "avro" not in _formats(schema.core):
         return
     for field in schema.fields:
-        if (found := _too_precise(field.type)) is not None:
+        if (too_precise := _too_precise(field.type)) is not None:
             raise InvalidSchema(
-                f"column '{field.name}': {found} cannot be stored in Avro files; choose another 'file.format' (also by level and for "
+                f"column '{field.name}': {too_precise} cannot be stored in Avro files; choose another 'file.format' (also by level and for "
                 "changelogs) or TIME(3), TIMESTAMP(6)"
             )
     from manifest.avro.codecs import data_codec_name  # noqa: PLC0415  # other tables need none
@@ -380,16 +382,16 @@ def _avro_codecs(core: CoreOptions) -> set[str]:
     levels = {0, core.max_level, *core.file_format_per_level, *core.file_compression_per_level}
     by_level = {level: (core.format_at(level), core.compression_at(level)) for level in levels}
     # Changelog files take the options that they lack from data files. Flushes write them on level 0, compactions on others.
-    own = [core.raw.get(key, "").strip().lower() for key in ("changelog-file.format", "changelog-file.compression")]
+    changelog_values = [core.raw.get(key, "").strip().lower() for key in ("changelog-file.format", "changelog-file.compression")]
     logged = by_level.values() if core.changelog_producer in {"lookup", "full-compaction"} else [by_level[0]]
-    pairs = [*by_level.values(), *((own[0] or file_format, own[1] or codec) for file_format, codec in logged)]
+    pairs = [*by_level.values(), *((changelog_values[0] or file_format, changelog_values[1] or codec) for file_format, codec in logged)]
     return {codec for file_format, codec in pairs if file_format == "avro"}
 
 
 def _too_precise(data_type: DataType) -> DataType | None:
     """Return the part of a type that exceeds Avro's precision."""
-    most = 3 if data_type.kind is Kind.TIME else 6 if data_type.kind in TIMESTAMPS else data_type.precision
-    return data_type if data_type.precision > most else next(filter(None, map(_too_precise, data_type.children)), None)
+    max_precision = 3 if data_type.kind is Kind.TIME else 6 if data_type.kind in TIMESTAMPS else data_type.precision
+    return data_type if data_type.precision > max_precision else next(filter(None, map(_too_precise, data_type.children)), None)
 
 
 def _formats(core: CoreOptions) -> set[str]:
@@ -482,8 +484,8 @@ def _check_sequence(schema: TableSchema, options: CoreOptions) -> None:
 def _check_limits(schema: TableSchema, options: CoreOptions) -> None:
     if options.snapshot_num_retained_min > options.snapshot_num_retained_max:
         raise UnsupportedOption("snapshot.num-retained.min", "is greater than snapshot.num-retained.max")
-    least, most, _ = options.changelog_retention
-    if least > most:
+    min_retained, max_retained, _ = options.changelog_retention
+    if min_retained > max_retained:
         raise UnsupportedOption("changelog.num-retained.min", "is greater than changelog.num-retained.max")
     if options.num_levels is not None and options.num_levels < 2:
         raise UnsupportedOption("num-levels", "a merge tree has at least 2 levels")

@@ -67,8 +67,8 @@ def check_properties(properties: Mapping[str, str] | None) -> dict[str, str]:
     Traceback (most recent call last):
     pyspark_paimon.InvalidArgument: properties: names with 'pyspark-paimon.' are reserved; rename 'pyspark-paimon.rows'
     """
-    given: dict[Any, Any] = dict(properties or {})
-    for name, value in given.items():
+    checked: dict[Any, Any] = dict(properties or {})
+    for name, value in checked.items():
         if not isinstance(name, str) or not name:
             raise InvalidArgument(f"properties: a name must be text of at least one character, not {name!r:.60}")
         if not isinstance(value, str):
@@ -76,15 +76,15 @@ def check_properties(properties: Mapping[str, str] | None) -> dict[str, str]:
         for prefix in _RESERVED:
             if name.startswith(prefix):
                 raise InvalidArgument(f"properties: names with '{prefix}' are reserved; rename '{name:.60}'")
-    size = sum(len(name) + len(value) for name, value in given.items())
+    size = sum(len(name) + len(value) for name, value in checked.items())
     if size > _MAX_CHARACTERS:
         raise InvalidArgument(
             f"properties have {size:,} characters, at most {_MAX_CHARACTERS:,} are allowed: each reader of the table reads them; "
             "store a reference instead"
         )
-    for text in (*given, *given.values()):
+    for text in (*checked, *checked.values()):
         try:
             text.encode()
         except UnicodeEncodeError as error:
             raise InvalidArgument(f"properties: {text!r:.60} has an unpaired surrogate, which UTF-8 cannot encode: remove it") from error
-    return given
+    return checked

@@ -31,7 +31,7 @@ class ConsumerFiles:
 
     def consumers(self) -> dict[str, int]:
         """Return the next snapshot of each consumer. Raises ``CorruptFile``."""
-        return {name: found["nextSnapshot"] for name, found in self.consumer_states().items()}
+        return {name: state["nextSnapshot"] for name, state in self.consumer_states().items()}
 
     def consumer_states(self) -> dict[str, dict[str, Any]]:
         """Return the recorded state of each consumer. Raises ``CorruptFile``."""
@@ -39,8 +39,8 @@ class ConsumerFiles:
         for status in self.file_io.list(self.paths.consumers):
             if status.name.startswith(CONSUMER) and not status.is_dir:
                 name = status.name.removeprefix(CONSUMER)
-                if (found := self.consumer(name)) is not None:
-                    states[name] = found
+                if (state := self.consumer(name)) is not None:
+                    states[name] = state
         return states
 
     def consumer(self, name: str) -> dict[str, Any] | None:
@@ -72,15 +72,15 @@ class ConsumerFiles:
         # No progress is lost where the storage compares before it replaces. Elsewhere a concurrent record may be overwritten.
         for _ in range(_RACES):
             try:
-                held = self.file_io.read(path)
+                stored = self.file_io.read(path)
             except FileNotFoundError:
                 if self.file_io.create_exclusive(path, content):
                     return True
                 continue
-            if ahead(_parse(path, held)):
+            if ahead(_parse(path, stored)):
                 return False
             try:
-                if self.file_io.replace(path, held, content):
+                if self.file_io.replace(path, stored, content):
                     return True
             except UnsafeFileIO:
                 self.file_io.write(path, content, overwrite=True)
@@ -109,9 +109,9 @@ def _parse(path: str, content: bytes) -> dict[str, Any]:
     """Parse the content of a consumer's file. Raises ``CorruptFile``."""
     try:
         verify_checksum(path, content)
-        found: dict[str, Any] = json.loads(content)
-        found.pop(CHECKSUM_MEMBER, None)
-        return {**found, "nextSnapshot": _snapshot_id(found["nextSnapshot"])}
+        state: dict[str, Any] = json.loads(content)
+        state.pop(CHECKSUM_MEMBER, None)
+        return {**state, "nextSnapshot": _snapshot_id(state["nextSnapshot"])}
     except (ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError) as error:
         raise CorruptFile(path, "not a consumer file") from error
 

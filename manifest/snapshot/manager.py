@@ -34,7 +34,7 @@ class SnapshotManager(ConsumerFiles):
     Hints are optional. A missing, stale, early or invalid one only costs a listing.
     """
 
-    seen: dict[str, int] = field(default_factory=dict, compare=False, repr=False)
+    newest_seen: dict[str, int] = field(default_factory=dict, compare=False, repr=False)
     """Newest snapshot seen by this process, by directory. Used like the LATEST hint."""
     commits: SnapshotCommit | None = field(default=None, compare=False)
     """Catalog that knows the newest snapshot and commits the next one. None: the file system."""
@@ -79,18 +79,18 @@ class SnapshotManager(ConsumerFiles):
     def newest_stored(self) -> Snapshot | None:
         """Return the newest snapshot file, ignoring a pending change of history."""
         directory = self.paths.snapshots
-        known = self.seen.get(directory)
-        if known is None:
-            hint, found = self.guess(), None
+        last_seen = self.newest_seen.get(directory)
+        if last_seen is None:
+            hint, snapshot = self.guess(), None
         else:
-            hint, found = self.file_io.run_parallel(self.guess, partial(self._get_if_newest, known))
-        if hint != known:  # the cached id is valid while the hint file agrees: a rollback lowers the hint first
-            found = None if hint is None else self._get_if_newest(hint)
-        newest: Snapshot | None = found or self._listed_newest()
+            hint, snapshot = self.file_io.run_parallel(self.guess, partial(self._get_if_newest, last_seen))
+        if hint != last_seen:  # the cached id is valid while the hint file agrees: a rollback lowers the hint first
+            snapshot = None if hint is None else self._get_if_newest(hint)
+        newest: Snapshot | None = snapshot or self._listed_newest()
         if hint is None or hint > (0 if newest is None else newest.id):
             self._refuse_lost(MAX_LONG if hint is None else hint, newest)
         if newest is not None:
-            self.seen[directory] = newest.id
+            self.newest_seen[directory] = newest.id
         return newest
 
     def latest_listed(self) -> Snapshot | None:
@@ -104,8 +104,8 @@ class SnapshotManager(ConsumerFiles):
         """Read the LATEST hint and remember it."""
         hint = self._hint(self.paths.latest_hint)
         if hint is not None:
-            self.seen.setdefault(self.paths.snapshots, hint)
-            self.seen[self.paths.latest_hint] = hint
+            self.newest_seen.setdefault(self.paths.snapshots, hint)
+            self.newest_seen[self.paths.latest_hint] = hint
         return hint
 
     def pending_history(self) -> PendingHistory | None:
@@ -174,7 +174,7 @@ class SnapshotManager(ConsumerFiles):
 
     def all_stored(self, after: int = 0) -> dict[int, Snapshot]:
         """Return existing snapshots after id ``after``, ascending by id."""
-        return {i: found for i in self.stored_ids() if i > after and (found := self.stored(i)) is not None}
+        return {i: snapshot for i in self.stored_ids() if i > after and (snapshot := self.stored(i)) is not None}
 
     def ids(self) -> list[int]:
         """Return all snapshot ids, ascending.
@@ -189,25 +189,25 @@ class SnapshotManager(ConsumerFiles):
 
         Raises ``SnapshotExpired``, ``SnapshotNotFound`` or ``CorruptFile``.
         """
-        found = self.stored(snapshot_id)
-        pending = self.pending_history() if found is None else self.change_under_way()
+        snapshot = self.stored(snapshot_id)
+        pending = self.pending_history() if snapshot is None else self.change_under_way()
         if pending is not None:
-            found = pending.seen(snapshot_id, found)
-        if found is None and self.commits is not None:
-            found = self.commits.snapshot(snapshot_id)
-        if found is None:
+            snapshot = pending.seen(snapshot_id, snapshot)
+        if snapshot is None and self.commits is not None:
+            snapshot = self.commits.snapshot(snapshot_id)
+        if snapshot is None:
             raise self._missing(snapshot_id)
-        return found
+        return snapshot
 
     def same(self, key: SnapshotKey) -> Snapshot:
         """Return the snapshot with this key.
 
         Raises ``SnapshotNotFound``, also if its id was reused after a rollback.
         """
-        found = self.get(key.id)
-        if found.key != key:
+        snapshot = self.get(key.id)
+        if snapshot.key != key:
             raise SnapshotExpired(f"{self.paths.root}: a rollback or fast-forward has replaced snapshot {key.id}; do it again")
-        return found
+        return snapshot
 
     def was_replaced(self, key: SnapshotKey) -> bool:
         """Return whether the history has lost the snapshot with this key.
@@ -265,9 +265,9 @@ class SnapshotManager(ConsumerFiles):
         ``delta`` is its delta manifest list, None if unknown. After a rollback another snapshot may have the id. Raises as ``get`` does.
         """
         try:
-            found = self.get(snapshot_id)
-            if delta in {None, found.delta_manifest_list}:
-                return found
+            snapshot = self.get(snapshot_id)
+            if delta in {None, snapshot.delta_manifest_list}:
+                return snapshot
             missing: PaimonError = SnapshotNotFound(
                 f"{self.paths.root}: snapshot {snapshot_id} was rolled back after the scan was made; make it again"
             )
@@ -300,12 +300,12 @@ class SnapshotManager(ConsumerFiles):
         current = first.id - 1 if isinstance(first, Snapshot) else first
         ahead = min(self.file_io.max_concurrency, thresholds.snapshots_ahead)
         while current > 0:
-            some = range(current, max(0, current - ahead), -1)
-            for snapshot in self.file_io.run_parallel(*(partial(self._get_or_none, snapshot_id) for snapshot_id in some)):
+            ids = range(current, max(0, current - ahead), -1)
+            for snapshot in self.file_io.run_parallel(*(partial(self._get_or_none, snapshot_id) for snapshot_id in ids)):
                 if snapshot is None:
                     return
                 yield snapshot
-            current = some[-1] - 1
+            current = ids[-1] - 1
 
     def _get_or_none(self, snapshot_id: int) -> Snapshot | None:
         with suppress(SnapshotNotFound):
@@ -318,23 +318,23 @@ class SnapshotManager(ConsumerFiles):
         ``millis`` counts from the epoch. Raises ``SnapshotNotFound``.
         """
         first, last = self.earliest_id(), self.latest_id()
-        found: Snapshot | None = None
+        newest: Snapshot | None = None
         while first is not None and last is not None and first <= last:
             middle = (first + last) // 2
             snapshot = self.get(middle)
             if snapshot.time_millis <= millis:
-                found, first = snapshot, middle + 1
+                newest, first = snapshot, middle + 1
             else:
                 last = middle - 1
-        if found is None:
+        if newest is None:
             oldest = self.earliest_id()
-            known = (
+            reason = (
                 "the table has no snapshot"
                 if oldest is None
                 else f"the oldest, {oldest}, was committed at {_iso(self.get(oldest).time_millis)}"
             )
-            raise SnapshotNotFound(f"{self.paths.root}: no snapshot is as old as timestamp {millis} ({_iso(millis)}); {known}")
-        return found
+            raise SnapshotNotFound(f"{self.paths.root}: no snapshot is as old as timestamp {millis} ({_iso(millis)}); {reason}")
+        return newest
 
     def at_watermark(self, watermark: int) -> Snapshot:
         """Return the first snapshot whose watermark reached ``watermark``.
@@ -367,10 +367,10 @@ class SnapshotManager(ConsumerFiles):
             (watermark, lambda: self.at_watermark(int(watermark or 0))),
             (version, lambda: self._version(str(version))),
         ]
-        wanted = [find for value, find in selectors if value is not None]
-        if len(wanted) > 1:
+        finders = [find for value, find in selectors if value is not None]
+        if len(finders) > 1:
             raise InvalidArgument("time travel takes one of snapshot id, tag, timestamp, watermark and version")
-        return wanted[0]() if wanted else self.latest()
+        return finders[0]() if finders else self.latest()
 
     def first_since(self, millis: int) -> Snapshot:
         """Return the oldest snapshot or tag committed at or after a time.
@@ -378,12 +378,12 @@ class SnapshotManager(ConsumerFiles):
         Raises ``SnapshotNotFound``.
         """
         ids = self.ids()
-        place = bisect_left(ids, millis, key=lambda snapshot_id: self.get(snapshot_id).time_millis)
-        found: list[Snapshot] = [self.get(snapshot_id) for snapshot_id in ids[place : place + 1]]
-        found += [tag for tag in self.tags().values() if tag.time_millis >= millis]
-        if not found:
+        position = bisect_left(ids, millis, key=lambda snapshot_id: self.get(snapshot_id).time_millis)
+        candidates: list[Snapshot] = [self.get(snapshot_id) for snapshot_id in ids[position : position + 1]]
+        candidates += [tag for tag in self.tags().values() if tag.time_millis >= millis]
+        if not candidates:
             raise SnapshotNotFound(f"{self.paths.root}: no snapshot was committed at or after {millis}")
-        return min(found, key=lambda snapshot: (snapshot.time_millis, snapshot.id))
+        return min(candidates, key=lambda snapshot: (snapshot.time_millis, snapshot.id))
 
     def tag(self, name: str) -> Tag:
         """Return a tag. Raises ``SnapshotNotFound``."""
@@ -417,23 +417,23 @@ class SnapshotManager(ConsumerFiles):
 
         A pending rollback or fast-forward counts as done. Skips tags that are deleted meanwhile.
         """
-        pending, found = self.change_under_way(), self.stored_tags()
+        pending, stored = self.change_under_way(), self.stored_tags()
         if pending is None:
-            return found
+            return stored
         written = {name: Tag.from_json(text, self.paths.tag(name)) for name, text in pending.tags.items()}
-        return {name: tag for name, tag in found.items() if pending.keeps(tag)} | written
+        return {name: tag for name, tag in stored.items() if pending.keeps(tag)} | written
 
     def stored_tags(self) -> dict[str, Tag]:
         """Return the tags with existing files, by name.
 
         Unchanged files come from the cache.
         """
-        found: dict[str, Tag] = {}
+        tag_by_name: dict[str, Tag] = {}
         for status in self.file_io.list(self.paths.tags):
             if status.name.startswith(TAG) and not status.is_dir:
                 name = status.name.removeprefix(TAG)
                 with suppress(SnapshotNotFound, FileNotFoundError):
-                    found[name] = SHARED.load(
+                    tag_by_name[name] = SHARED.load(
                         self.file_io,
                         self.paths.tag(name),
                         "tag",
@@ -441,7 +441,7 @@ class SnapshotManager(ConsumerFiles):
                         lambda _: _TAG_BYTES,
                         listed=status.identity,
                     )
-        return found
+        return tag_by_name
 
     def create_tag(self, name: str, snapshot: Snapshot, retained_ms: int | None = None) -> Tag:
         """Create a tag of ``snapshot``, which keeps its files.
@@ -476,7 +476,7 @@ class SnapshotManager(ConsumerFiles):
         if not self.file_io.create_exclusive(path, with_checksum(path, snapshot.to_json()), guard=guard):
             return False
         failpoints.point("after-link")
-        self.seen[self.paths.snapshots] = snapshot.id
+        self.newest_seen[self.paths.snapshots] = snapshot.id
         return True
 
     def tell_created(self, snapshot_id: int) -> None:
@@ -487,7 +487,7 @@ class SnapshotManager(ConsumerFiles):
         if self.commits is not None:
             return
         with suppress(OSError):
-            if (self.seen.pop(self.paths.latest_hint, None) or self._hint(self.paths.latest_hint) or 0) < snapshot_id:
+            if (self.newest_seen.pop(self.paths.latest_hint, None) or self._hint(self.paths.latest_hint) or 0) < snapshot_id:
                 self._write_hint(self.paths.latest_hint, snapshot_id)
         failpoints.point("after-hint")
 
@@ -527,8 +527,8 @@ class SnapshotManager(ConsumerFiles):
 
     def _get_if_newest(self, snapshot_id: int) -> Snapshot | None:
         """Return the snapshot if it is the newest one."""
-        following, found = self.file_io.run_parallel(partial(self.exists, snapshot_id + 1), partial(self.stored, snapshot_id))
-        return None if following else found
+        following, snapshot = self.file_io.run_parallel(partial(self.exists, snapshot_id + 1), partial(self.stored, snapshot_id))
+        return None if following else snapshot
 
     def _listed_newest(self) -> Snapshot | None:
         while (pending := self.pending_history()) is None:
@@ -574,8 +574,8 @@ class SnapshotManager(ConsumerFiles):
                 f"{self.paths.root}: snapshot {snapshot_id} has expired, the oldest is {ids[0]}; "
                 "raise 'snapshot.num-retained.min' or 'snapshot.time-retained' to keep them longer"
             )
-        known = f"they run from {ids[0]} to {ids[-1]}" if ids else "the table has none"
-        return SnapshotNotFound(f"{self.paths.root}: there is no snapshot {snapshot_id}; {known}")
+        id_range = f"they run from {ids[0]} to {ids[-1]}" if ids else "the table has none"
+        return SnapshotNotFound(f"{self.paths.root}: there is no snapshot {snapshot_id}; {id_range}")
 
     def _hint(self, path: str) -> int | None:
         try:

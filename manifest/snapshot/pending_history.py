@@ -71,15 +71,15 @@ class PendingHistory:
         """Parse a pending file. Raises ``CorruptFile``."""
         verify_checksum(path, content)
         try:
-            found = json.loads(content)
+            members = json.loads(content)
             return cls(
-                Snapshot.from_json(found[_TARGET], path),
-                _by_id(found[_DOOMED]),
-                bool(found[_RESTORES]),
-                _by_id(found.get(_CONTENTS, {})),
-                _by_id(found.get(_SCHEMAS, {})),
-                {str(name): str(text) for name, text in found.get(_TAGS, {}).items()},
-                found.get(_SOURCE),
+                Snapshot.from_json(members[_TARGET], path),
+                _by_id(members[_DOOMED]),
+                bool(members[_RESTORES]),
+                _by_id(members.get(_CONTENTS, {})),
+                _by_id(members.get(_SCHEMAS, {})),
+                {str(name): str(text) for name, text in members.get(_TAGS, {}).items()},
+                members.get(_SOURCE),
             )
         except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
             raise CorruptFile(path, "not a valid pending rollback or fast-forward") from error
@@ -177,19 +177,19 @@ class KeptChangelogs:
         """Return the expired snapshot, None without one. Raises ``CorruptFile``."""
         path = self.paths.changelog_file(snapshot_id)
         try:
-            found = Snapshot.from_json(self.file_io.read(path), path)
+            snapshot = Snapshot.from_json(self.file_io.read(path), path)
         except FileNotFoundError:
             return None
-        if found.id != snapshot_id:
-            raise CorruptFile(path, f"holds snapshot {found.id}")
-        return found
+        if snapshot.id != snapshot_id:
+            raise CorruptFile(path, f"holds snapshot {snapshot.id}")
+        return snapshot
 
     def all(self) -> list[Snapshot]:
         """Return all kept changelogs, oldest first.
 
         Skips changelogs that expire meanwhile.
         """
-        return [found for found in map(self.get, self.ids()) if found is not None]
+        return [snapshot for snapshot in map(self.get, self.ids()) if snapshot is not None]
 
     def keep(self, snapshots: Sequence[Snapshot]) -> None:
         """Keep the changelogs of snapshots that are about to expire.

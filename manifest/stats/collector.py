@@ -34,23 +34,23 @@ class _Running:
 
     type: ColumnType
     least: Plain = None
-    most: Plain = None
+    greatest: Plain = None
     nulls: int = 0
 
     def add(self, column: pa.Array | pa.ChunkedArray) -> None:
         self.nulls += column.null_count
         if self.type.kind in BINARIES:
             return
-        found = pc.min_max(column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column)
-        if not found["min"].is_valid:
+        bounds = pc.min_max(column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column)
+        if not bounds["min"].is_valid:
             return
-        low, high = self._plain(found["min"]), self._plain(found["max"])
+        low, high = self._plain(bounds["min"]), self._plain(bounds["max"])
         if self.type.kind in FLOATS:  # orders differ in -0.0 and 0.0: include both
             low, high = low or -0.0, high or 0.0
             if math.isnan(low):
                 return
         self.least = low if self.least is None else min(self.least, low)
-        self.most = high if self.most is None else max(self.most, high)
+        self.greatest = high if self.greatest is None else max(self.greatest, high)
 
     def _plain(self, value: pa.Scalar) -> Any:
         return from_scalar(value, self.type)
@@ -79,12 +79,12 @@ class StatsCollector:
         self._floats = [field.name for field in fields if field.type.kind in FLOATS]
         self._with_nan: set[str] = set()
         fine = [field for field in fields if field.type.kind in TIMESTAMPS and field.type.precision > _MICROS]
-        seen = (
+        tracked = (
             [field for field in fields if not field.type.is_nested and (modes[field.name].keep is not Keep.NONE or field.name in keys)]
             if rows
             else fine
         )
-        self._running = {field.name: _Running(field.type.column_type) for field in seen}
+        self._running = {field.name: _Running(field.type.column_type) for field in tracked}
         self._nulls = {field.name: 0 for field in fields if field.type.kind in _SIZED}
 
     def update(self, batch: pa.RecordBatch | pa.Table) -> None:
@@ -103,13 +103,13 @@ class StatsCollector:
         Without omitted columns, the names are missing (None).
         """
         leaves = _leaf_positions(footer)
-        kept: list[DataField] = []
+        included: list[DataField] = []
         for field in self._fields:
             has_stats = not field.type.is_nested and self._modes[field.name].keep is not Keep.NONE
             if has_stats or not self._dense:
-                kept.append(field)
-        stats = self._stats(footer, leaves, [(field.name, field.name, field.type) for field in kept], self._modes)
-        return stats, None if len(kept) == len(self._fields) else tuple(field.name for field in kept)
+                included.append(field)
+        stats = self._stats(footer, leaves, [(field.name, field.name, field.type) for field in included], self._modes)
+        return stats, None if len(included) == len(self._fields) else tuple(field.name for field in included)
 
     def key_stats(self, footer: pq.FileMetaData | None, names: Sequence[str], prefix: str) -> SimpleStats:
         """Return statistics of key columns, truncated at 128.
@@ -134,17 +134,17 @@ class StatsCollector:
         for name, stored_as, data_type in columns:
             mode = modes[name]
             silent = data_type.is_nested or mode.keep is Keep.NONE
-            least, most, count = (None, None, None) if silent or footer is None else _column(footer, leaves[stored_as], data_type)
+            least, greatest, count = (None, None, None) if silent or footer is None else _column(footer, leaves[stored_as], data_type)
             if count is None and not silent and name in self._running:
-                seen = self._running[name]
-                least, most, count = seen.least, seen.most, seen.nulls
+                running = self._running[name]
+                least, greatest, count = running.least, running.greatest, running.nulls
             if count is None and not silent:
                 count = self._nulls.get(name)
             if name in self._with_nan and least is not None:
-                most = _NAN
-            least, most = mode.bound(least, most)
+                greatest = _NAN
+            least, greatest = mode.bound(least, greatest)
             low.append(least)
-            high.append(most)
+            high.append(greatest)
             nulls.append(count)
             slots.append(slot_type(data_type))
         return SimpleStats(encode_row(low, slots), encode_row(high, slots), tuple(nulls))
@@ -173,11 +173,11 @@ def _column(footer: pq.FileMetaData, leaf: int, data_type: DataType) -> tuple[Pl
         if data_type.kind in BINARIES or not statistics.has_min_max:
             low, high = [None], [None]
             continue
-        least, most = statistics.min_raw, statistics.max_raw
+        least, greatest = statistics.min_raw, statistics.max_raw
         if isinstance(least, bytes):
-            least, most = _plain(least, data_type), _plain(most, data_type)
+            least, greatest = _plain(least, data_type), _plain(greatest, data_type)
         low.append(least)
-        high.append(most)
+        high.append(greatest)
     if not low or None in low:
         return None, None, nulls
     return min(low), max(high), nulls  # type: ignore[type-var]  # plain values of one column share a type

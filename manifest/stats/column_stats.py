@@ -81,7 +81,7 @@ def decode_bounds(
     names: Sequence[str],
     types: Sequence[DataType],
     row_count: int,
-    wanted: Container[str] | None = None,
+    requested: Container[str] | None = None,
     *,
     unbounded: Collection[Kind] = frozenset(),
 ) -> dict[str, ColumnBounds]:
@@ -94,7 +94,7 @@ def decode_bounds(
         names: Columns of the statistics.
         types: Their types.
         row_count: Rows of the file.
-        wanted: Columns to return. None: all.
+        requested: Columns to return. None: all.
         unbounded: Kinds whose bounds are unreliable. Only their null counts are returned.
 
     >>> from sparkexpr.values.column_type import Kind
@@ -106,14 +106,16 @@ def decode_bounds(
     arity = len(names)
     if len(stats.null_counts) != arity:
         return {}
-    at = [i for i, name in enumerate(names) if wanted is None or name in wanted]
-    fields = [(i, _NULL_SLOT if types[i].is_nested else types[i]) for i in at]
+    positions = [i for i, name in enumerate(names) if requested is None or name in requested]
+    fields = [(i, _NULL_SLOT if types[i].is_nested else types[i]) for i in positions]
     minima, maxima = decode_fields(stats.min_values, arity, fields), decode_fields(stats.max_values, arity, fields)
-    found = {names[i]: ColumnBounds(low, high, stats.null_counts[i], row_count) for i, low, high in zip(at, minima, maxima, strict=True)}
-    for i in at if unbounded else ():
+    bounds_by_name = {
+        names[i]: ColumnBounds(low, high, stats.null_counts[i], row_count) for i, low, high in zip(positions, minima, maxima, strict=True)
+    }
+    for i in positions if unbounded else ():
         if types[i].kind in unbounded:
-            found[names[i]] = ColumnBounds(None, None, stats.null_counts[i], row_count)
-    return found
+            bounds_by_name[names[i]] = ColumnBounds(None, None, stats.null_counts[i], row_count)
+    return bounds_by_name
 
 
 def slot_type(data_type: DataType) -> DataType:
@@ -148,21 +150,21 @@ def may_match(predicate: Predicate, bounds: BoundsLookup, types: Mapping[str, Co
         case ComputedPredicate():
             return True
         case leaf:
-            known = bounds(leaf.column)
-            if known is None:
+            column_bounds = bounds(leaf.column)
+            if column_bounds is None:
                 return True
             column_type = types.get(leaf.column.name)
-            return _leaf_may_match(leaf, known, column_type is not None and column_type.kind in FLOATS)
+            return _leaf_may_match(leaf, column_bounds, column_type is not None and column_type.kind in FLOATS)
 
 
-def _leaf_may_match(leaf: Compare | In | IsNull | StartsWith, known: ColumnBounds, is_float: bool) -> bool:
+def _leaf_may_match(leaf: Compare | In | IsNull | StartsWith, bounds: ColumnBounds, is_float: bool) -> bool:
     if isinstance(leaf, IsNull):
         if leaf.negated:
-            return not known.all_null
-        return known.null_count is None or known.null_count > 0
-    if known.all_null:
+            return not bounds.all_null
+        return bounds.null_count is None or bounds.null_count > 0
+    if bounds.all_null:
         return False
-    low, high = known.min, known.max
+    low, high = bounds.min, bounds.max
     if low is None or high is None:
         return True
     if isinstance(leaf, StartsWith):
@@ -173,7 +175,7 @@ def _leaf_may_match(leaf: Compare | In | IsNull | StartsWith, known: ColumnBound
     return bool(leaf_may_match(leaf, low, high, identity))
 
 
-def leaf_may_match(leaf: Compare | In, low: Any, high: Any, place: Callable[[Any], Any]) -> Any:
+def leaf_may_match(leaf: Compare | In, low: Any, high: Any, to_key: Callable[[Any], Any]) -> Any:
     """Return False only where no value between bounds matches.
 
     >>> from fileindex.predicate.tree import ColumnRef
@@ -181,8 +183,8 @@ def leaf_may_match(leaf: Compare | In, low: Any, high: Any, place: Callable[[Any
     (True, False)
     """
     if isinstance(leaf, Compare):
-        return _may_compare(leaf.op, low, high, place(leaf.value))
-    begin, end = _inside(leaf.values, low, high, place)
+        return _may_compare(leaf.op, low, high, to_key(leaf.value))
+    begin, end = _inside(leaf.values, low, high, to_key)
     return (low != high) | (begin >= end) if leaf.negated else begin < end
 
 
@@ -203,29 +205,29 @@ def identity(value: Any) -> Any:
     return value
 
 
-def _inside(values: tuple[Plain, ...], low: Any, high: Any, place: Callable[[Any], Any]) -> tuple[Any, Any]:
+def _inside(values: tuple[Plain, ...], low: Any, high: Any, to_key: Callable[[Any], Any]) -> tuple[Any, Any]:
     """Return the range of sorted values between ``low`` and ``high``."""
     if isinstance(low, np.ndarray):
-        line = derive(values, ("line", place), partial(_line, place))
+        line = derive(values, ("line", to_key), partial(_line, to_key))
         return np.searchsorted(line, low, "left"), np.searchsorted(line, high, "right")
-    ordered = _sort(values, place)
+    ordered = _sort(values, to_key)
     return bisect_left(ordered, low), bisect_right(ordered, high)
 
 
-def _sort(values: tuple[Plain, ...], place: Callable[[Any], Any]) -> list[Any]:
-    return derive(values, ("ordered", place), lambda given: sorted(map(place, given)))
+def _sort(values: tuple[Plain, ...], to_key: Callable[[Any], Any]) -> list[Any]:
+    return derive(values, ("ordered", to_key), lambda literals: sorted(map(to_key, literals)))
 
 
-def _line(place: Callable[[Any], Any], values: tuple[Plain, ...]) -> AnyArray:
+def _line(to_key: Callable[[Any], Any], values: tuple[Plain, ...]) -> AnyArray:
     """Return the converted values as a sorted array."""
     if all(isinstance(value, float) for value in values):
-        return np.sort(place(np.array(values, np.float64)))
-    placed = [one.item() if isinstance(one, np.ndarray) else one for one in map(place, values)]
-    if all(isinstance(one, int) and -(2**63) <= one < 2**63 for one in placed):
-        return np.sort(np.array(placed, np.int64))
-    found = np.empty(len(placed), object)  # bytes, whose trailing NULs other arrays drop, and wide decimals
-    found[:] = placed
-    return np.sort(found)
+        return np.sort(to_key(np.array(values, np.float64)))
+    keys = [key.item() if isinstance(key, np.ndarray) else key for key in map(to_key, values)]
+    if all(isinstance(key, int) and -(2**63) <= key < 2**63 for key in keys):
+        return np.sort(np.array(keys, np.int64))
+    objects = np.empty(len(keys), object)  # bytes, whose trailing NULs other arrays drop, and wide decimals
+    objects[:] = keys
+    return np.sort(objects)
 
 
 def _may_compare(op: Op, low: Any, high: Any, value: Any) -> Any:
@@ -301,8 +303,8 @@ class PartitionType:
 
     def may_hold(self, predicate: Predicate, stats: SimpleStats, entries: int, path: str) -> bool:
         """Return whether a manifest may have a partition that matches."""
-        known = self.bounds(stats, entries, path)
-        return not known or self._may_match(predicate, known)
+        partition_bounds = self.bounds(stats, entries, path)
+        return not partition_bounds or self._may_match(predicate, partition_bounds)
 
     def bounds(self, stats: SimpleStats, entries: int, path: str) -> dict[str, ColumnBounds]:
         """Return bounds of partition columns by name, {} if unknown.
@@ -313,7 +315,7 @@ class PartitionType:
             return {}
         low, high = self.decode(stats.min_values, path), self.decode(stats.max_values, path)
         columns = zip(self.names, low, high, stats.null_counts, strict=True)
-        return {name: ColumnBounds(least, most, nulls, entries) for name, least, most, nulls in columns}
+        return {name: ColumnBounds(least, greatest, nulls, entries) for name, least, greatest, nulls in columns}
 
     def keeps(self, predicate: Predicate, partition: bytes, path: str = "partition") -> bool:
         """Return whether ``predicate`` may be true in ``partition``.
@@ -328,18 +330,18 @@ class PartitionType:
 
         Its arguments are the manifest's partition statistics and path.
         """
-        wanted = [self.order(p) for p in partitions]
+        partition_keys = [self.order(p) for p in partitions]
 
         def overlaps(stats: SimpleStats, path: str) -> bool:
             if not self.names or len(stats.null_counts) != len(self.names):
-                return bool(wanted)
+                return bool(partition_keys)
             low = [total_order_key(v) for v in self.decode(stats.min_values, path)]
             high = [total_order_key(v) for v in self.decode(stats.max_values, path)]
 
             def holds(value: tuple[object, ...], column: int) -> bool:
                 return stats.null_counts[column] != 0 if value == total_order_key(None) else low[column] <= value <= high[column]
 
-            return any(all(holds(value, column) for column, value in enumerate(values)) for values in wanted)
+            return any(all(holds(value, column) for column, value in enumerate(values)) for values in partition_keys)
 
         return overlaps
 

@@ -54,11 +54,13 @@ class AllowedRoots:
         if "\0" in path:
             raise PathNotAllowed(path)
         if scheme_of(path) is not None:
-            place = object_place(path)
-            self._check(path, _comparable(place))
-            return place.uri
-        whole = os.path.abspath(path)
-        real = os.path.realpath(whole) if follow else os.path.join(os.path.realpath(os.path.dirname(whole)), os.path.basename(whole))
+            location = object_place(path)
+            self._check(path, _comparable(location))
+            return location.uri
+        absolute = os.path.abspath(path)
+        real = (
+            os.path.realpath(absolute) if follow else os.path.join(os.path.realpath(os.path.dirname(absolute)), os.path.basename(absolute))
+        )
         self._check(path, real)
         return real
 
@@ -85,10 +87,10 @@ def allowed_roots() -> AllowedRoots | None:
     An empty variable counts as unset. A file without directories allows nothing. Raises ``InvalidArgument`` for a name that is not an
     absolute directory, and for an unreadable file: a mistake there must not allow everything.
     """
-    given, file = os.environ.get(ROOTS, ""), os.environ.get(ROOTS_FILE, "")
-    if not given and not file:
+    text, file = os.environ.get(ROOTS, ""), os.environ.get(ROOTS_FILE, "")
+    if not text and not file:
         return None
-    names = [(ROOTS, name) for name in _BETWEEN.split(given) if name.strip()]
+    names = [(ROOTS, name) for name in _BETWEEN.split(text) if name.strip()]
     if file:
         try:
             with open(file, encoding="utf-8") as lines:
@@ -107,8 +109,8 @@ def _directory(source: str, name: str) -> str:
     return os.path.realpath(path)
 
 
-def _comparable(place: ObjectPlace) -> str:
-    return replace(place, scheme=_SAME.get(place.scheme, place.scheme)).uri
+def _comparable(location: ObjectPlace) -> str:
+    return replace(location, scheme=_SAME.get(location.scheme, location.scheme)).uri
 
 
 class PathPolicy(Protocol):
@@ -195,8 +197,8 @@ class GuardedFileIO(WrappedFileIO):
     def create_exclusive(self, path: str, data: bytes, *, guard: Callable[[], bool] | None = None) -> bool:  # noqa: D102  # as above
         return self.inner.create_exclusive(self._entry(path), data, guard=guard)
 
-    def cancel_creates(self, directory: str, chosen: Callable[[str], bool]) -> None:  # noqa: D102  # as above
-        self.inner.cancel_creates(self.policy.directory(directory), chosen)
+    def cancel_creates(self, directory: str, is_cancelled: Callable[[str], bool]) -> None:  # noqa: D102  # as above
+        self.inner.cancel_creates(self.policy.directory(directory), is_cancelled)
 
     def replace(self, path: str, old: bytes, data: bytes) -> bool:  # noqa: D102  # as above
         return self.inner.replace(self._entry(path), old, data)
@@ -229,8 +231,8 @@ class GuardedFileIO(WrappedFileIO):
     def open_input(self, path: str, size: int | None = None) -> Any:  # noqa: D102  # as above
         return self.inner.open_input(self._in(path), size)
 
-    def open_ranges(self, path: str, held: Holder | None = None) -> RangeReader:  # noqa: D102  # as above
-        return self.inner.open_ranges(self._in(path), held)
+    def open_ranges(self, path: str, holder: Holder | None = None) -> RangeReader:  # noqa: D102  # as above
+        return self.inner.open_ranges(self._in(path), holder)
 
     def sync(self, path: str) -> None:  # noqa: D102  # as above
         self.inner.sync(self._in(path))

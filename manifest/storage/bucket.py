@@ -41,20 +41,20 @@ class Bucket:
     Keys have no slash at either end. Every method raises ``StorageError`` and its subclasses, with the whole path.
     """
 
-    def __init__(self, place: ObjectPlace, options: StorageOptions) -> None:
-        self.root = place.root
-        self.fingerprint = options.fingerprint(place)
+    def __init__(self, location: ObjectPlace, options: StorageOptions) -> None:
+        self.root = location.root
+        self.fingerprint = options.fingerprint(location)
         self.probed = False
         self.probing: Future[None] | None = None
         """Running probe, if ``begin_probe`` started one."""
         self.compares: bool | None = None
         """Whether the store supports a conditional replacement (If-Match). None: unknown."""
-        self._ends = place.family is not StoreFamily.AZURE
+        self._ends = location.family is not StoreFamily.AZURE
         """Whether the store supports suffix ranges."""
         self._retries = Retries(options.max_retries, options.secrets)
         self._once = Retries(0, options.secrets)  # its client retries each part itself
-        self._store = _connect(place, options, retries=0)
-        self._steady = _connect(place, options, retries=options.max_retries)
+        self._store = _connect(location, options, retries=0)
+        self._steady = _connect(location, options, retries=options.max_retries)
 
     def path(self, key: str) -> str:
         """Return the whole path of a key."""
@@ -68,8 +68,8 @@ class Bucket:
         """Return a whole object."""
 
         def request() -> bytes:
-            found = self._store.get(key)
-            return self._whole(key, bytes(found.bytes()), int(found.meta["size"]))
+            response = self._store.get(key)
+            return self._whole(key, bytes(response.bytes()), int(response.meta["size"]))
 
         return self.call("GET", key, request)
 
@@ -80,21 +80,21 @@ class Bucket:
         """
         if start < 0 and not self._ends:
             start = self._before_end(key, length)
-        wanted: Any = {"suffix": length} if start < 0 else (start, start + length)
+        byte_range: Any = {"suffix": length} if start < 0 else (start, start + length)
 
         def request() -> tuple[bytes, int]:
-            found = self._store.get(key, options={"range": wanted})
-            first, end = found.range
-            return self._whole(key, bytes(found.bytes()), end - first), int(found.meta["size"])
+            response = self._store.get(key, options={"range": byte_range})
+            first, end = response.range
+            return self._whole(key, bytes(response.bytes()), end - first), int(response.meta["size"])
 
         return self.call("GET part", key, request)
 
     def _before_end(self, key: str, length: int) -> int:
         """Return the offset of the last ``length`` bytes."""
-        found = self.head(key)
-        if found is None:
+        metadata = self.head(key)
+        if metadata is None:
             raise FileMissing(errno.ENOENT, "there is no such object", self.path(key))
-        return max(0, int(found["size"]) - length)
+        return max(0, int(metadata["size"]) - length)
 
     def get_ranges(self, key: str, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
         """Return (offset, length) ranges, read in parallel.
@@ -111,8 +111,8 @@ class Bucket:
         """Return an object's metadata, None if it does not exist."""
 
         def request() -> dict[str, Any]:
-            found: dict[str, Any] = self._store.head(key)
-            return found
+            metadata: dict[str, Any] = self._store.head(key)
+            return metadata
 
         try:
             return self.call("HEAD", key, request)
@@ -161,9 +161,9 @@ class Bucket:
         """
 
         def request() -> tuple[bytes, dict[str, str]]:
-            found = self._store.get(key)
-            tags = {name: found.meta.get(name) for name in ("e_tag", "version")}
-            return self._whole(key, bytes(found.bytes()), int(found.meta["size"])), {name: tag for name, tag in tags.items() if tag}
+            response = self._store.get(key)
+            tags = {name: response.meta.get(name) for name in ("e_tag", "version")}
+            return self._whole(key, bytes(response.bytes()), int(response.meta["size"])), {name: tag for name, tag in tags.items() if tag}
 
         return self.call("GET", key, request)
 
@@ -198,16 +198,16 @@ class Bucket:
         """
 
         def request() -> tuple[str | None, bytes]:
-            found = self._store.get(key)
-            return found.attributes.get(WRITER), bytes(found.bytes())
+            response = self._store.get(key)
+            return response.attributes.get(WRITER), bytes(response.bytes())
 
         try:
-            stored_writer, held = self.call("GET after PUT", key, request)
+            stored_writer, stored = self.call("GET after PUT", key, request)
         except FileNotFoundError:
             raise StorageError(
                 errno.EIO, "the object existed during the create and has been deleted since: its creator is unknown", self.path(key)
             ) from None
-        return stored_writer == writer if stored_writer else held == data
+        return stored_writer == writer if stored_writer else stored == data
 
     def put_stream(self, key: str, parts: Iterator[bytes]) -> None:
         """Upload parts of ``PART_BYTES``, with few in memory.
@@ -232,10 +232,10 @@ class Bucket:
 
     def _has_size(self, key: str, size: int) -> bool:
         try:
-            found = self.head(key)
+            metadata = self.head(key)
         except StorageError:
             return False
-        return found is not None and int(found["size"]) == size
+        return metadata is not None and int(metadata["size"]) == size
 
     def delete(self, keys: Sequence[str]) -> None:
         """Delete objects, many with one request. Missing ones are ignored."""
@@ -246,22 +246,22 @@ class Bucket:
         """Return common prefixes and objects one level below a prefix."""
 
         def request() -> tuple[list[str], list[dict[str, Any]]]:
-            found = self._store.list_with_delimiter(prefix or None)
-            return list(found["common_prefixes"]), list(found["objects"])
+            listing = self._store.list_with_delimiter(prefix or None)
+            return list(listing["common_prefixes"]), list(listing["objects"])
 
         return self.call("LIST", prefix, request)
 
-    def list_all(self, prefix: str, most: int | None = None) -> list[str]:
+    def list_all(self, prefix: str, limit: int | None = None) -> list[str]:
         """Return all keys below a prefix.
 
-        With ``most``, only some of them if there are many.
+        With ``limit``, only some of them if there are many.
         """
 
         def request() -> list[str]:
             keys: list[str] = []
-            for chunk in self._store.list(prefix or None, chunk_size=most or 1000):
-                keys += [found["path"] for found in chunk]
-                if most is not None:
+            for chunk in self._store.list(prefix or None, chunk_size=limit or 1000):
+                keys += [metadata["path"] for metadata in chunk]
+                if limit is not None:
                     break
             return keys
 
@@ -273,34 +273,34 @@ class Bucket:
         return data
 
 
-def open_bucket(place: ObjectPlace, options: StorageOptions) -> Bucket:
+def open_bucket(location: ObjectPlace, options: StorageOptions) -> Bucket:
     """Return the bucket of a path.
 
     Opened once per process and options. Raises ``UnsupportedOption``, ``InvalidArgument``.
     """
-    key = os.getpid(), options.fingerprint(place), options.max_retries, options.timeout_millis
-    found = _open.get(key)
-    if found is None:
+    key = os.getpid(), options.fingerprint(location), options.max_retries, options.timeout_millis
+    bucket = _open.get(key)
+    if bucket is None:
         with _opening:
-            found = _open.get(key) or Bucket(place, options)
-            _open[key] = found
-    return found
+            bucket = _open.get(key) or Bucket(location, options)
+            _open[key] = bucket
+    return bucket
 
 
-def _connect(place: ObjectPlace, options: StorageOptions, *, retries: int) -> Any:
+def _connect(location: ObjectPlace, options: StorageOptions, *, retries: int) -> Any:
     try:
         from obstore import store as stores  # noqa: PLC0415  # optional dependency, not needed for local tables
     except ImportError as error:
-        raise UnsupportedOption("path", _MISSING.format(scheme=place.scheme)) from error
-    if place.family is StoreFamily.MEMORY:
-        return _memory.setdefault(place.bucket, stores.MemoryStore())
-    kind = {StoreFamily.S3: stores.S3Store, StoreFamily.AZURE: stores.AzureStore, StoreFamily.GOOGLE: stores.GCSStore}[place.family]
-    client = {"timeout": timedelta(milliseconds=options.timeout_millis), "allow_http": options.allows_http(place)}
-    config = options.config(place)
+        raise UnsupportedOption("path", _MISSING.format(scheme=location.scheme)) from error
+    if location.family is StoreFamily.MEMORY:
+        return _memory.setdefault(location.bucket, stores.MemoryStore())
+    kind = {StoreFamily.S3: stores.S3Store, StoreFamily.AZURE: stores.AzureStore, StoreFamily.GOOGLE: stores.GCSStore}[location.family]
+    client = {"timeout": timedelta(milliseconds=options.timeout_millis), "allow_http": options.allows_http(location)}
+    config = options.config(location)
     try:
-        return kind(place.bucket, config=config, client_options=client, retry_config={"max_retries": retries})
+        return kind(location.bucket, config=config, client_options=client, retry_config={"max_retries": retries})
     except Exception as error:  # noqa: BLE001  # any error of the library: no request has been sent yet
-        raise InvalidArgument(f"{place.root}: invalid storage_options or environment ({unfit_reason(error)})") from None
+        raise InvalidArgument(f"{location.root}: invalid storage_options or environment ({unfit_reason(error)})") from None
 
 
 def forget_buckets(roots: Iterable[str]) -> None:

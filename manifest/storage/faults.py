@@ -107,21 +107,21 @@ class Retries:
     """Retry policy of requests.
 
     Args:
-        most: Maximal number of retries.
+        max_retries: Maximal number of retries.
         secrets: Texts that messages must not contain.
         wait: Waits for a number of seconds.
     """
 
-    most: int
+    max_retries: int
     secrets: tuple[str, ...] = field(default=(), repr=False)
     wait: Callable[[float], None] = time.sleep
 
     def call(self, what: str, path: str, request: Callable[[], T]) -> T:
-        """Return the result of ``request`` after at most ``most`` retries.
+        """Return the result of ``request`` after at most ``max_retries`` retries.
 
         Raises ``StorageError`` and its subclasses. The library's ``FileExistsError`` is not converted.
         """
-        for attempt in range(self.most + 1):
+        for attempt in range(self.max_retries + 1):
             try:
                 return request()
             except FileNotFoundError as error:
@@ -135,7 +135,7 @@ class Retries:
                 if not _is_of_library(error) or type(error).__name__ in {"AlreadyExistsError", "PreconditionError", "NotSupportedError"}:
                     raise
                 fault = self.fault(error)
-                if type(error).__name__ != "GenericError" or not fault.may_pass or attempt == self.most:
+                if type(error).__name__ != "GenericError" or not fault.may_pass or attempt == self.max_retries:
                     raise fault.error(path, type(error).__name__) from None
                 seconds = fault.wait_seconds(attempt)
                 RETRIED[f"{what}: {fault.status or 'no answer'} {fault.code}".strip()] += 1

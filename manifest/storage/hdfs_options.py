@@ -56,8 +56,8 @@ def hdfs_name(name: str) -> str | None:
     for spelled in (name, name.removeprefix(_HADOOP)):
         if spelled in _PASSED | _OURS or spelled.startswith(_FAMILIES):
             return spelled
-    known = ", ".join(sorted(_PASSED | _OURS))
-    raise UnsupportedOption(name, f"is an option of Hadoop without effect here; options are {known}, and {', '.join(_FAMILIES)}*")
+    supported = ", ".join(sorted(_PASSED | _OURS))
+    raise UnsupportedOption(name, f"is an option of Hadoop without effect here; options are {supported}, and {', '.join(_FAMILIES)}*")
 
 
 @dataclass(frozen=True)
@@ -76,13 +76,13 @@ class HdfsOptions:
     passed: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, given: Mapping[str, str]) -> HdfsOptions:
+    def of(cls, options: Mapping[str, str]) -> HdfsOptions:
         """Parse options by Hadoop's names. Raises ``InvalidArgument``.
 
         >>> HdfsOptions.of({"fs.permissions.umask-mode": "002", "dfs.blocksize": "64m"})
         HdfsOptions(conf_dir=None, umask=2, replication=None, block_size=67108864, passed={})
         """
-        umask, replication, block = given.get(_UMASK, "022"), given.get(_REPLICATION), given.get(_BLOCK_SIZE)
+        umask, replication, block = options.get(_UMASK, "022"), options.get(_REPLICATION), options.get(_BLOCK_SIZE)
         if not re.fullmatch("[0-7]{3,4}", umask):
             raise InvalidArgument(f"storage_options: '{_UMASK}' must be an octal number such as '022', not '{umask}'")
         if replication is not None and (not replication.isdecimal() or not 0 < int(replication) <= 512):
@@ -91,11 +91,11 @@ class HdfsOptions:
         if block is not None and (size is None or int(size[1]) == 0):
             raise InvalidArgument(f"storage_options: '{_BLOCK_SIZE}' must be a size such as '134217728' or '128m', not '{block}'")
         return cls(
-            given.get(CONF_DIR),
+            options.get(CONF_DIR),
             int(umask, 8) & 0o777,
             None if replication is None else int(replication),
             None if size is None else int(size[1]) * _UNITS[size[2].lower()],
-            {name: value for name, value in given.items() if name not in _OURS},
+            {name: value for name, value in options.items() if name not in _OURS},
         )
 
     @property
@@ -108,8 +108,8 @@ class HdfsOptions:
         """Permission of new directories."""
         return 0o777 & ~self.umask
 
-    def config(self, place: ObjectPlace) -> dict[str, str]:
+    def config(self, location: ObjectPlace) -> dict[str, str]:
         """Return the client library's configuration for a place."""
         # An observer may answer from an older state. Commits need to see what other processes wrote.
-        name, port = place.bucket.partition(":")[::2]
+        name, port = location.bucket.partition(":")[::2]
         return {**self.passed, **({f"{_PROVIDER}{name}": _ACTIVE_ONLY} if name and not port else {})}

@@ -61,16 +61,16 @@ def begin_probe(bucket: Bucket, directory: str) -> None:
 
 def _probe(bucket: Bucket, directory: str) -> None:
     key = f"{directory}/{PROBE}{uuid.uuid4()}".lstrip("/")
-    kept = False
+    is_safe = False
     try:
-        kept = bucket.create(key, b"first") and bucket.refuses(key, b"second")
-        bucket.probed = kept
+        is_safe = bucket.create(key, b"first") and bucket.refuses(key, b"second")
+        bucket.probed = is_safe
     finally:
-        if kept:
+        if is_safe:
             start(_remove, bucket, key)  # without waiting
         else:
             _remove(bucket, key)
-    if not kept:
+    if not is_safe:
         raise UnsafeFileIO(
             f"{bucket.path(directory)}: this store ignores the condition of a conditional put (If-None-Match), so commits could replace each "
             "other; nothing was committed. Use a store that honours it, or one family of engines through a REST catalog"
@@ -119,26 +119,26 @@ class ObjectStoreFileIO(RemoteFileIO[Bucket]):
     ObjectStoreFileIO(StorageOptions(region='eu-north-1', access_key_id=***, secret_access_key=***))
     """
 
-    def _open(self, place: ObjectPlace) -> Bucket:
-        return open_bucket(place, self.options)
+    def _open(self, location: ObjectPlace) -> Bucket:
+        return open_bucket(location, self.options)
 
     def _find(self, store: Bucket, key: str) -> FileStatus | None:
-        found = store.head(key)
-        return None if found is None else _file_status(store, key, found)
+        metadata = store.head(key)
+        return None if metadata is None else _file_status(store, key, metadata)
 
     def is_directory(self, path: str) -> bool:
         bucket, key = self._at(path)
-        return bool(bucket.list_all(key, most=1))
+        return bool(bucket.list_all(key, limit=1))
 
     def list(self, path: str) -> list[FileStatus]:
         bucket, key = self._at(path)
         prefixes, objects = bucket.list_level(key)
-        found = [FileStatus(prefix.rpartition("/")[2], 0, 0, is_dir=True) for prefix in prefixes]
-        for one in objects:
-            name = one["path"].removeprefix(f"{key}/") if key else one["path"]
-            if name not in {MARKER, CLAIM} and one["path"] != key:
-                found.append(_file_status(bucket, name, one))
-        return found
+        statuses = [FileStatus(prefix.rpartition("/")[2], 0, 0, is_dir=True) for prefix in prefixes]
+        for metadata in objects:
+            name = metadata["path"].removeprefix(f"{key}/") if key else metadata["path"]
+            if name not in {MARKER, CLAIM} and metadata["path"] != key:
+                statuses.append(_file_status(bucket, name, metadata))
+        return statuses
 
     def mkdirs(self, path: str) -> None:
         bucket, key = self._at(path)
@@ -167,10 +167,10 @@ class ObjectStoreFileIO(RemoteFileIO[Bucket]):
         bucket, key = self._at(path)
         probe_replace(bucket, key.rpartition("/")[0])
         try:
-            held, version = bucket.get_version(key)
+            stored, version = bucket.get_version(key)
         except FileNotFoundError:
             return False
-        return held == old and bucket.put_over(key, data, version)
+        return stored == old and bucket.put_over(key, data, version)
 
     def delete(self, path: str) -> bool:
         """Delete an object.
@@ -223,15 +223,15 @@ class ObjectStoreFileIO(RemoteFileIO[Bucket]):
         return nullcontext()
 
 
-def _file_status(bucket: Bucket, name: str, found: Mapping[str, Any]) -> FileStatus:
-    tag, size, modified = found.get("e_tag"), int(found["size"]), found["last_modified"].timestamp()
+def _file_status(bucket: Bucket, name: str, metadata: Mapping[str, Any]) -> FileStatus:
+    tag, size, modified = metadata.get("e_tag"), int(metadata["size"]), metadata["last_modified"].timestamp()
     identity = None if tag is None else (bucket.fingerprint, size, zlib.crc32(tag.encode()), int(modified))
     return FileStatus(name, size, int(modified * 1000), is_dir=False, identity=identity)
 
 
 def _delete(bucket: Bucket, keys: Sequence[str]) -> None:
     step = thresholds.deleted_together
-    batches = [keys[at : at + step] for at in range(0, len(keys), step)]
+    batches = [keys[first : first + step] for first in range(0, len(keys), step)]
     for _ in parallel.spread(bucket.delete, batches):
         pass
 

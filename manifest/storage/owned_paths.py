@@ -24,11 +24,11 @@ class OwnedRoots:
 
     Args:
         table: The table's directory.
-        others: Further directories, such as that of its Iceberg metadata in a catalog.
+        further_roots: Further directories, such as that of its Iceberg metadata in a catalog.
     """
 
     table: str
-    others: tuple[str, ...] = ()
+    further_roots: tuple[str, ...] = ()
 
     def owns(self, path: str) -> bool:
         """Return whether ``path`` is below one of the directories, with plain names and without links.
@@ -39,7 +39,7 @@ class OwnedRoots:
         >>> [roots.owns(path) for path in ("/w/t/bucket-0/a", "/w/t/../other/a", "/w/t2/a", "/w/t")]
         [True, False, False, False]
         """
-        for root in (self.table, *self.others):
+        for root in (self.table, *self.further_roots):
             if path.startswith(f"{root}/"):
                 names = path[len(root) + 1 :].split("/")
                 if "\0" in path or not {"", ".", ".."}.isdisjoint(names):
@@ -62,7 +62,7 @@ class OwnedRoots:
 
         The directories themselves may be links: the user named them.
         """
-        if path == self.table or path in self.others:
+        if path == self.table or path in self.further_roots:
             return path
         if path.startswith("/") and os.path.islink(path):
             raise PathNotOwned(self.table, path)

@@ -48,12 +48,12 @@ class ObjectRanges:
         held: Cache for the first response.
     """
 
-    def __init__(self, bucket: PartSource, key: str, size: int | None = None, *, tail: bool, held: Holder | None = None) -> None:
+    def __init__(self, bucket: PartSource, key: str, size: int | None = None, *, tail: bool, holder: Holder | None = None) -> None:
         self._bucket = bucket
         self._key = key
         self._size = size
         self._tail = tail
-        self._holder = held
+        self._holder = holder
         self._parts: dict[int, bytes] = {}
         self._starts: list[int] = []
         self._lock = threading.Lock()
@@ -70,13 +70,13 @@ class ObjectRanges:
     def size(self) -> int:
         """Return the bytes of the object. Raises ``StorageError``."""
         if self._size is None:
-            kept = ("object", self._bucket.fingerprint, self._key)
-            found = None if self._holder is None else self._holder.get(kept)
-            data, size = found or self._bucket.get_part(
+            cache_key = ("object", self._bucket.fingerprint, self._key)
+            cached = None if self._holder is None else self._holder.get(cache_key)
+            data, size = cached or self._bucket.get_part(
                 self._key, *((-1, thresholds.object_tail_bytes) if self._tail else (0, thresholds.object_head_bytes))
             )
-            if self._holder is not None and found is None:
-                self._holder.put(kept, (data, size), len(data))
+            if self._holder is not None and cached is None:
+                self._holder.put(cache_key, (data, size), len(data))
             self._hold(size - len(data) if self._tail else 0, data)
             self._size = size
         return self._size
@@ -89,13 +89,13 @@ class ObjectRanges:
         size = self.size()
         if offset < 0 or length < 0 or offset + length > size:
             raise CorruptFile(self.path, f"ends at byte {size}, but {length} bytes at {offset} are requested")
-        held = self._find(offset, length)
-        if held is None and self._turns:
+        cached = self._find(offset, length)
+        if cached is None and self._turns:
             self._fetch_chunk(offset)
-            held = self._find(offset, length)
-        if held is not None:
+            cached = self._find(offset, length)
+        if cached is not None:
             self._drop_chunk(offset)
-            return held
+            return cached
         at_end = self._tail and offset + length == size
         first = min(offset, max(0, size - thresholds.object_tail_bytes)) if at_end else offset
         end = offset + length if self._tail else min(size, max(offset + length, offset + thresholds.object_head_bytes))
@@ -131,20 +131,26 @@ class ObjectRanges:
         Skips ranges that are already cached.
         """
         size = self.size()
-        wanted = sorted({(at, length) for at, length in ranges if at >= 0 and 0 < length <= size - at and self._find(at, length) is None})
-        if sum(length for _, length in wanted) <= thresholds.object_held_bytes:
-            for (offset, _), data in zip(wanted, self._bucket.get_ranges(self._key, wanted) if wanted else (), strict=True):
+        missing = sorted(
+            {
+                (offset, length)
+                for offset, length in ranges
+                if offset >= 0 and 0 < length <= size - offset and self._find(offset, length) is None
+            }
+        )
+        if sum(length for _, length in missing) <= thresholds.object_held_bytes:
+            for (offset, _), data in zip(missing, self._bucket.get_ranges(self._key, missing) if missing else (), strict=True):
                 self._hold(offset, data)
 
     def _find(self, offset: int, length: int) -> bytes | None:
         with self._lock:
-            at = bisect_right(self._starts, offset) - 1
-            while at >= 0:
-                start = self._starts[at]
+            index = bisect_right(self._starts, offset) - 1
+            while index >= 0:
+                start = self._starts[index]
                 part = self._parts[start]
                 if offset + length <= start + len(part):
                     return part[offset - start : offset - start + length]
-                at -= 1
+                index -= 1
         return None
 
     def _hold(self, start: int, data: bytes) -> None:
@@ -173,8 +179,8 @@ class ObjectRanges:
             for ahead in range(number, min(number + 2, len(self._turns))):
                 if ahead not in self._under_way:
                     self._under_way[ahead] = start(self.prefetch, self._turns[ahead])
-            done = self._under_way[number]
-        done.result()
+            future = self._under_way[number]
+        future.result()
 
     def _drop_chunk(self, offset: int) -> None:
         """Drop a chunk that was read whole."""

@@ -55,7 +55,7 @@ class RemoteFileIO(ABC, Generic[Store]):
         return hash(self.options)
 
     @abstractmethod
-    def _open(self, place: ObjectPlace) -> Store:
+    def _open(self, location: ObjectPlace) -> Store:
         """Return the store of a place, opened once per process."""
 
     @abstractmethod
@@ -63,14 +63,14 @@ class RemoteFileIO(ABC, Generic[Store]):
         """Return the status of a file, None if there is none. The name may be missing."""
 
     def _at(self, path: str) -> tuple[Store, str]:
-        place = object_place(path)
-        return self._open(place), place.key
+        location = object_place(path)
+        return self._open(location), location.key
 
     def _status(self, path: str) -> FileStatus:
-        found = self._find(*self._at(path))
-        if found is None:
+        status = self._find(*self._at(path))
+        if status is None:
             raise FileMissing(errno.ENOENT, "there is no such file", path)
-        return found
+        return status
 
     def read(self, path: str) -> bytes:
         store, key = self._at(path)
@@ -94,8 +94,8 @@ class RemoteFileIO(ABC, Generic[Store]):
         return self._status(path).identity
 
     def exists(self, path: str) -> bool:
-        found = self._find(*self._at(path))
-        return found is not None and not found.is_dir
+        status = self._find(*self._at(path))
+        return status is not None and not status.is_dir
 
     @abstractmethod
     def write(self, path: str, data: bytes, *, overwrite: bool = False, durable: bool = True) -> None: ...
@@ -106,14 +106,14 @@ class RemoteFileIO(ABC, Generic[Store]):
     def start_write(self, path: str, data: bytes) -> Callable[[], None]:
         return parallel.start(self.write, path, data).result
 
-    def cancel_creates(self, directory: str, chosen: Callable[[str], bool]) -> None:
+    def cancel_creates(self, directory: str, is_cancelled: Callable[[str], bool]) -> None:
         """Do nothing: a running request cannot be cancelled."""
 
     def open_input(self, path: str, size: int | None = None) -> Any:
         return ObjectInput(ObjectRanges(*self._at(path), size, tail=True))
 
-    def open_ranges(self, path: str, held: Holder | None = None) -> ObjectRanges:
-        return ObjectRanges(*self._at(path), tail=False, held=held if _is_unique(path) else None)
+    def open_ranges(self, path: str, holder: Holder | None = None) -> ObjectRanges:
+        return ObjectRanges(*self._at(path), tail=False, holder=holder if _is_unique(path) else None)
 
     def sync(self, path: str) -> None:
         """Do nothing: a file is durable when its write is answered."""

@@ -19,7 +19,7 @@ from paimon_base.plugins import plugin
 
 
 def file_io_for(
-    path: str | os.PathLike[str], given: FileIO | None = None, storage_options: Mapping[str, Any] | StorageOptions | None = None
+    path: str | os.PathLike[str], user_io: FileIO | None = None, storage_options: Mapping[str, Any] | StorageOptions | None = None
 ) -> tuple[FileIO, str]:
     """Return the storage of ``path`` and its absolute path.
 
@@ -28,7 +28,7 @@ def file_io_for(
 
     Args:
         path: Path of a table.
-        given: Storage to use instead.
+        user_io: Storage to use instead.
         storage_options: Options of the store. None: the options of this process's session for the path, if it has some.
 
     >>> file_io_for("file:///warehouse/t")
@@ -47,14 +47,14 @@ def file_io_for(
     scheme = scheme_of(text)
     if scheme is None or scheme == "file":
         text = os.path.expanduser(text) if scheme is None else "/" + text.partition(":")[2].lstrip("/")  # noqa: PTH111  # paths are strings
-        return guard_file_io(LocalFileIO() if given is None else given), os.path.abspath(text)  # noqa: PTH100  # paths are strings
-    place = object_place(text)
+        return guard_file_io(LocalFileIO() if user_io is None else user_io), os.path.abspath(text)  # noqa: PTH100  # paths are strings
+    location = object_place(text)
     if storage_options is None:
-        options = session_options(place) or options
-    if given is not None:
-        return guard_file_io(given), place.uri
-    if place.family is StoreFamily.HDFS:
-        return guard_file_io(plugin("scheme", "hdfs")(options)), place.uri
+        options = session_options(location) or options
+    if user_io is not None:
+        return guard_file_io(user_io), location.uri
+    if location.family is StoreFamily.HDFS:
+        return guard_file_io(plugin("scheme", "hdfs")(options)), location.uri
     from manifest.storage.object_store import ObjectStoreFileIO  # noqa: PLC0415  # most processes use a disk
 
-    return guard_file_io(ObjectStoreFileIO(options)), place.uri
+    return guard_file_io(ObjectStoreFileIO(options)), location.uri

@@ -75,8 +75,8 @@ def scheme_of(path: str) -> str | None:
     >>> scheme_of("S3://bucket/t"), scheme_of("file:/w/t"), scheme_of("/w/a:b")
     ('s3', 'file', None)
     """
-    found = _SCHEME.fullmatch(path)
-    return found[1].lower() if found else None
+    match = _SCHEME.fullmatch(path)
+    return match[1].lower() if match else None
 
 
 def object_place(path: str) -> ObjectPlace:
@@ -93,8 +93,8 @@ def object_place(path: str) -> ObjectPlace:
     """
     scheme = scheme_of(path)
     if scheme is None or scheme not in FAMILIES:
-        known = ", ".join(f"{name}:" for name in ("file", *FAMILIES) if name != "memory")
-        raise UnsupportedOption("path", f"scheme '{scheme}:' is not supported; use a local path or one of {known}")
+        supported = ", ".join(f"{name}:" for name in ("file", *FAMILIES) if name != "memory")
+        raise UnsupportedOption("path", f"scheme '{scheme}:' is not supported; use a local path or one of {supported}")
     rest = path.partition(":")[2]
     if FAMILIES[scheme] is StoreFamily.HDFS:
         rest = rest if rest.startswith("//") else f"//{rest}"  # as in Hadoop hdfs:/path is hdfs:///path

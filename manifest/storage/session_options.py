@@ -41,7 +41,7 @@ def set_session_sources(stores: OptionsSource, catalogs: CatalogSource) -> None:
 
 def session_catalog(key: str) -> Mapping[str, str] | None:
     """Return the options of one of the session's catalogs, or None."""
-    return next((found for source in _catalogs if (found := source(key)) is not None), None)
+    return next((options for source in _catalogs if (options := source(key)) is not None), None)
 
 
 def refuse_server_credentials(options: StorageOptions) -> None:
@@ -54,7 +54,7 @@ def refuse_server_credentials(options: StorageOptions) -> None:
             raise InvalidArgument("storage_options have an endpoint without credentials: add its keys or token")
 
 
-def session_options(place: ObjectPlace) -> StorageOptions | None:
+def session_options(location: ObjectPlace) -> StorageOptions | None:
     """Return the session's options for a place, or None.
 
     The longest URI above the place wins, then the newest options. The place may be a table's branch.
@@ -62,9 +62,9 @@ def session_options(place: ObjectPlace) -> StorageOptions | None:
     from manifest.io.paths import split_branch  # noqa: PLC0415  # every process of a server imports this module
 
     best: tuple[int, StorageOptions | None] = (-1, None)
-    wanted, _ = split_branch(place.uri)
+    table_uri, _ = split_branch(location.uri)
     for source in _stores:
         for uri, options in source():
-            if len(uri) >= best[0] and (not uri or wanted == uri or wanted.startswith(uri + "/")):
+            if len(uri) >= best[0] and (not uri or table_uri == uri or table_uri.startswith(uri + "/")):
                 best = (len(uri), options)
     return best[1]

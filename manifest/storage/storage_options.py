@@ -118,18 +118,18 @@ def is_anonymous(option: str, classes: str, *, has_keys: bool) -> bool:
     names = [part.strip().rpartition(".")[2].rpartition("$")[2] for part in classes.split(",") if part.strip()]
     for name in names:
         if name not in _GIVEN | _ANONYMOUS | _FOUND | _EVERY:
-            known = ", ".join(sorted(_GIVEN | _ANONYMOUS | _FOUND | _EVERY))
-            raise UnsupportedOption(option, f"is not a supported class; use one of {known}, or pass keys or a token instead")
-    wanted = set(names)
+            supported = ", ".join(sorted(_GIVEN | _ANONYMOUS | _FOUND | _EVERY))
+            raise UnsupportedOption(option, f"is not a supported class; use one of {supported}, or pass keys or a token instead")
+    class_names = set(names)
     if has_keys:
-        if not wanted & (_GIVEN | _EVERY):
+        if not class_names & (_GIVEN | _EVERY):
             raise UnsupportedOption(option, "is not a class that uses keys, but keys are given; remove one or the other")
         return False
-    if wanted & _ANONYMOUS and wanted & (_FOUND | _EVERY):
+    if class_names & _ANONYMOUS and class_names & (_FOUND | _EVERY):
         raise UnsupportedOption(option, "cannot list an anonymous class together with others; use either the anonymous one or the others")
-    if wanted and wanted <= _GIVEN:
+    if class_names and class_names <= _GIVEN:
         raise UnsupportedOption(option, "is a class that uses keys, but none are given; set 's3.access-key' and 's3.secret-key'")
-    return bool(wanted & _ANONYMOUS)
+    return bool(class_names & _ANONYMOUS)
 
 
 _BOOLEANS = {"true": True, "false": False}
@@ -156,7 +156,7 @@ class StorageOptions:
     values: tuple[tuple[StoreFamily | None, str, str], ...] = ()
 
     @classmethod
-    def of(cls, given: Mapping[Any, Any] | None) -> StorageOptions:
+    def of(cls, options: Mapping[Any, Any] | None) -> StorageOptions:
         """Validate a user's options.
 
         Raises ``UnsupportedOption`` for an unknown name, ``InvalidArgument`` for an invalid value.
@@ -164,21 +164,21 @@ class StorageOptions:
         >>> StorageOptions.of({"s3.endpoint": "http://127.0.0.1:9000", "s3.access-key": "AKIA"})
         StorageOptions(endpoint='http://127.0.0.1:9000', access_key_id=***)
         """
-        if given is None:
+        if options is None:
             return cls()
-        if type(given) is not dict:
-            given = _pairs(given)
-        if not all(isinstance(name, str) for name in given):
+        if type(options) is not dict:
+            options = _pairs(options)
+        if not all(isinstance(name, str) for name in options):
             raise InvalidArgument("storage_options must be a mapping of names to values: {'s3.endpoint': ..., 's3.access-key': ...}")
-        found: dict[tuple[StoreFamily | None, str], tuple[str, str]] = {}
-        for name, value in given.items():
+        text_by_option: dict[tuple[StoreFamily | None, str], tuple[str, str]] = {}
+        for name, value in options.items():
             key = canonical(name)
             text = _text(name, key[1], value)
-            earlier, known = found.setdefault(key, (name, text))
-            if known != text:
+            earlier, earlier_text = text_by_option.setdefault(key, (name, text))
+            if earlier_text != text:
                 raise InvalidArgument(f"storage_options: '{earlier}' and '{name}' are the same option, with two values")
-        _resolve_providers(found)
-        return cls(tuple((family, name, text) for (family, name), (_, text) in found.items()))
+        _resolve_providers(text_by_option)
+        return cls(tuple((family, name, text) for (family, name), (_, text) in text_by_option.items()))
 
     def __repr__(self) -> str:
         return f"StorageOptions({', '.join(f'{name}={value!r}' if _is_open(family, name) else f'{name}={HIDDEN}' for family, name, value in self.values)})"
@@ -210,34 +210,36 @@ class StorageOptions:
         """Options of HDFS, by Hadoop's names."""
         return self._of(StoreFamily.HDFS)
 
-    def fingerprint(self, place: ObjectPlace) -> int:
+    def fingerprint(self, location: ObjectPlace) -> int:
         """Return a number that identifies a bucket with these options."""
-        options = repr((place.root, sorted(self._of(place.family).items())))
+        options = repr((location.root, sorted(self._of(location.family).items())))
         return int.from_bytes(hashlib.sha256(options.encode()).digest()[:7], "big")
 
-    def config(self, place: ObjectPlace) -> dict[str, Any]:
+    def config(self, location: ObjectPlace) -> dict[str, Any]:
         """Return the client library's configuration for a bucket.
 
         Raises ``InvalidArgument`` for contradictory options.
         """
-        options = self._of(place.family)
-        match place.family:
+        options = self._of(location.family)
+        match location.family:
             case StoreFamily.S3:
-                return dict(_s3(place, options))
+                return dict(_s3(location, options))
             case StoreFamily.AZURE:
-                return dict(_azure(place, options))
+                return dict(_azure(location, options))
             case StoreFamily.GOOGLE:
                 return options
             case StoreFamily.MEMORY | StoreFamily.HDFS:
                 return {}
 
-    def allows_http(self, place: ObjectPlace) -> bool:
+    def allows_http(self, location: ObjectPlace) -> bool:
         """Return whether the user named an unencrypted endpoint."""
-        options = self._of(place.family).get("endpoint") or next(
-            (os.environ[name] for name in _ENDPOINTS.get(place.family, ()) if os.environ.get(name)), ""
+        options = self._of(location.family).get("endpoint") or next(
+            (os.environ[name] for name in _ENDPOINTS.get(location.family, ()) if os.environ.get(name)), ""
         )
         return (
-            str(options).startswith("http://") or self._of(place.family).get("ssl") == "false" or "use_emulator" in self._of(place.family)
+            str(options).startswith("http://")
+            or self._of(location.family).get("ssl") == "false"
+            or "use_emulator" in self._of(location.family)
         )
 
     def _of(self, family: StoreFamily | None) -> dict[str, str]:
@@ -265,31 +267,31 @@ def _text(name: str, ours: str, value: object) -> str:
     return str(value)
 
 
-def _resolve_providers(found: dict[tuple[StoreFamily | None, str], tuple[str, str]]) -> None:
+def _resolve_providers(text_by_option: dict[tuple[StoreFamily | None, str], tuple[str, str]]) -> None:
     """Replace Hadoop's list of provider classes by its meaning."""
-    options = found.pop((StoreFamily.S3, "credentials_provider"), None)
-    if options is not None and is_anonymous(*options, has_keys=(StoreFamily.S3, "access_key_id") in found):
-        found.setdefault((StoreFamily.S3, "skip_signature"), (options[0], "true"))
+    options = text_by_option.pop((StoreFamily.S3, "credentials_provider"), None)
+    if options is not None and is_anonymous(*options, has_keys=(StoreFamily.S3, "access_key_id") in text_by_option):
+        text_by_option.setdefault((StoreFamily.S3, "skip_signature"), (options[0], "true"))
 
 
-def _pairs(given: object) -> dict[Any, Any]:
+def _pairs(options: object) -> dict[Any, Any]:
     try:
-        pairs: dict[Any, Any] = dict(given)  # type: ignore[call-overload]  # raises unless it is a mapping
+        pairs: dict[Any, Any] = dict(options)  # type: ignore[call-overload]  # raises unless it is a mapping
     except (TypeError, ValueError):
         raise InvalidArgument("storage_options must be a mapping of names to values: {'s3.endpoint': ..., 's3.access-key': ...}") from None
     return pairs
 
 
-def _s3(place: ObjectPlace, options: Mapping[str, str]) -> Iterator[tuple[str, Any]]:
+def _s3(location: ObjectPlace, options: Mapping[str, str]) -> Iterator[tuple[str, Any]]:
     endpoint = options.get("endpoint")
-    path_style = _BOOLEANS[options["path_style"]] if "path_style" in options else place.scheme != "oss"
+    path_style = _BOOLEANS[options["path_style"]] if "path_style" in options else location.scheme != "oss"
     if ("access_key_id" in options) != ("secret_access_key" in options):
         raise InvalidArgument("storage_options: set both the access key and its secret ('s3.access-key', 's3.secret-key')")
     if endpoint is not None:
         scheme, mark, host = endpoint.rpartition("://")
         scheme = scheme if mark else "http" if options.get("ssl") == "false" else "https"
-        yield "endpoint", f"{scheme}://{host}" if path_style else f"{scheme}://{place.bucket}.{host}"
-    elif place.scheme == "oss":
+        yield "endpoint", f"{scheme}://{host}" if path_style else f"{scheme}://{location.bucket}.{host}"
+    elif location.scheme == "oss":
         raise UnsupportedOption("path", "'oss:' uses the S3 protocol and needs an endpoint: storage_options={'fs.oss.endpoint': ...}")
     yield "virtual_hosted_style_request", not path_style
     if "region" in options:
@@ -298,19 +300,19 @@ def _s3(place: ObjectPlace, options: Mapping[str, str]) -> Iterator[tuple[str, A
         yield "region", "us-east-1"
     if "skip_signature" in options:
         yield "skip_signature", _BOOLEANS[options["skip_signature"]]
-    kept = ("access_key_id", "secret_access_key", "session_token", "role_arn", "role_session_name", "web_identity_token_file")
-    yield from ((name, options[name]) for name in kept if name in options)
+    passed_names = ("access_key_id", "secret_access_key", "session_token", "role_arn", "role_session_name", "web_identity_token_file")
+    yield from ((name, options[name]) for name in passed_names if name in options)
 
 
-def _azure(place: ObjectPlace, options: Mapping[str, str]) -> Iterator[tuple[str, Any]]:
-    if place.account:
-        yield "account_name", place.account.partition(".")[0]
+def _azure(location: ObjectPlace, options: Mapping[str, str]) -> Iterator[tuple[str, Any]]:
+    if location.account:
+        yield "account_name", location.account.partition(".")[0]
     elif "account_name" in options:
         yield "account_name", options["account_name"]
     if "use_emulator" in options:
         yield "use_emulator", _BOOLEANS[options["use_emulator"]]
-    kept = ("account_key", "sas_token", "client_id", "client_secret", "tenant_id", "endpoint")
-    yield from ((name, options[name]) for name in kept if name in options)
+    passed_names = ("account_key", "sas_token", "client_id", "client_secret", "tenant_id", "endpoint")
+    yield from ((name, options[name]) for name in passed_names if name in options)
 
 
 def canonical(name: str) -> tuple[StoreFamily | None, str]:
@@ -325,18 +327,18 @@ def canonical(name: str) -> tuple[StoreFamily | None, str]:
     if _AZURE_ACCOUNT.fullmatch(name):
         return StoreFamily.AZURE, "account_key"
     if lower.startswith(_COMMON_PREFIX):
-        found = _known(COMMON).get(_without_separators(lower.removeprefix(_COMMON_PREFIX)))
-        if found is not None:
-            return None, found
+        option = _known(COMMON).get(_without_separators(lower.removeprefix(_COMMON_PREFIX)))
+        if option is not None:
+            return None, option
     hadoop = hdfs_name(name)
     if hadoop is not None:
         return StoreFamily.HDFS, hadoop
     for family, prefixes in STORE_PREFIXES.items():
         prefix = next((prefix for prefix in prefixes if lower.startswith(prefix)), None)
         if prefix is not None:
-            found = _known(NAMES[family]).get(_without_separators(lower.removeprefix(prefix)))
-            if found is not None:
-                return family, found
+            option = _known(NAMES[family]).get(_without_separators(lower.removeprefix(prefix)))
+            if option is not None:
+                return family, option
     raise UnsupportedOption(name, f"is not a store option{_nearest(lower)}")
 
 

@@ -139,10 +139,10 @@ class DataType:
 
     def part(self, name: str) -> DataType:
         """Return the ``element``, ``key`` or ``value`` type, which must exist."""
-        found = getattr(self, name)
-        if not isinstance(found, DataType):
+        part = getattr(self, name)
+        if not isinstance(part, DataType):
             raise UnsupportedType(f"{self.kind} has no {name} type")
-        return found
+        return part
 
     def with_nullable(self, nullable: bool) -> DataType:
         """Return the type with another nullability."""
@@ -265,9 +265,9 @@ def number_fields(columns: Sequence[DataField], first: int = 0) -> tuple[DataFie
     counter = [first]
     numbered = []
     for column in columns:
-        own = counter[0]
+        field_id = counter[0]
         counter[0] += 1
-        numbered.append(replace(column, id=own, type=_number(column.type, counter)))
+        numbered.append(replace(column, id=field_id, type=_number(column.type, counter)))
     return tuple(numbered)
 
 
@@ -292,8 +292,8 @@ def highest_id(fields: Iterable[DataField]) -> int:
 
 
 def _highest_nested(data_type: DataType) -> int:
-    inside = max((_highest_nested(child) for child in data_type.children), default=-1)
-    return max(inside, max((field.id for field in data_type.fields), default=-1))
+    highest = max((_highest_nested(child) for child in data_type.children), default=-1)
+    return max(highest, max((field.id for field in data_type.fields), default=-1))
 
 
 def from_arrow(schema: pa.Schema) -> tuple[DataField, ...]:

@@ -62,13 +62,13 @@ class _Parser:
         self.text = text
         self.tokens: list[tuple[str, int]] = []
         self.depth = 0
-        at, end = 0, len(text.rstrip())
-        while at < end:
-            match = _TOKEN.match(text, at)
+        position, end = 0, len(text.rstrip())
+        while position < end:
+            match = _TOKEN.match(text, position)
             if match is None:
-                raise InvalidSchema(f"column list: cannot read {text[at : at + 20]!r} at position {at}")
+                raise InvalidSchema(f"column list: cannot read {text[position : position + 20]!r} at position {position}")
             self.tokens.append((match[1], match.start(1)))
-            at = match.end()
+            position = match.end()
         self.next = 0
 
     def peek(self) -> str:
@@ -80,8 +80,8 @@ class _Parser:
         return token
 
     def accept(self, *words: str) -> bool:
-        found = [token.upper() for token, _ in self.tokens[self.next : self.next + len(words)]]
-        if found != list(words):
+        tokens = [token.upper() for token, _ in self.tokens[self.next : self.next + len(words)]]
+        if tokens != list(words):
             return False
         self.next += len(words)
         return True
@@ -91,9 +91,9 @@ class _Parser:
             raise self.error(f"'{word}' is missing")
 
     def error(self, what: str) -> InvalidSchema:
-        at = self.tokens[self.next][1] if self.next < len(self.tokens) else len(self.text)
-        behind = f"before {self.text[at : at + 20]!r}" if at < len(self.text) else "at its end"
-        return InvalidSchema(f"column list: {what} at position {at}, {behind}")
+        position = self.tokens[self.next][1] if self.next < len(self.tokens) else len(self.text)
+        behind = f"before {self.text[position : position + 20]!r}" if position < len(self.text) else "at its end"
+        return InvalidSchema(f"column list: {what} at position {position}, {behind}")
 
     def table(self) -> TableDdl:
         created = self.accept("CREATE", "TABLE")
@@ -131,19 +131,19 @@ class _Parser:
         keys[kind] = tuple(names)
 
     def fields(self, end: str, keys: dict[str, tuple[str, ...]] | None = None) -> list[DataField]:
-        found: list[DataField] = []
+        fields: list[DataField] = []
         while self.peek() != end:
-            if found and not self.accept(","):
+            if fields and not self.accept(","):
                 raise self.error(f"'{end or ','}' is missing" if end and not self.peek() else "',' is missing")
             if keys is not None and self.accept("PRIMARY", "KEY", "("):
                 self.next -= 1
                 self.key("primary", keys)
                 self.accept("NOT", "ENFORCED")
             else:
-                found.append(self.one_field())
+                fields.append(self.one_field())
             if keys is not None and not end and self.peek().upper() in {"PARTITIONED", "COMMENT"}:
                 break
-        return found
+        return fields
 
     def name(self) -> str:
         name = self.take()
@@ -169,31 +169,31 @@ class _Parser:
         if self.depth > _MAX_DEPTH:
             raise self.error(f"types are nested deeper than {_MAX_DEPTH}")
         root = self.take().upper()
-        found = self.nested(root, column) if root in _CONSTRUCTED else self.atomic(root, column)
+        data_type = self.nested(root, column) if root in _CONSTRUCTED else self.atomic(root, column)
         self.depth -= 1
         if self.accept("NOT", "NULL"):
-            return found.with_nullable(nullable=False)
+            return data_type.with_nullable(nullable=False)
         self.accept("NULL")
-        return found
+        return data_type
 
     def nested(self, root: str, column: str) -> DataType:
         self.expect("<")
         if root in {"STRUCT", "ROW"}:
-            found = DataType(Kind.ROW, fields=tuple(self.fields(end=">")))
+            data_type = DataType(Kind.ROW, fields=tuple(self.fields(end=">")))
         elif root == "MAP":
             key = self.data_type(column).with_nullable(nullable=False)
             if not self.accept(","):
                 raise self.error(f"column '{column}' is a MAP with one type, but needs two: MAP<STRING, INT>;")
-            found = DataType(Kind.MAP, key=key, value=self.data_type(column))
+            data_type = DataType(Kind.MAP, key=key, value=self.data_type(column))
         elif root == "VECTOR":
             element = self.data_type(column)
             if not self.accept(",") or not self.peek().isdecimal():
                 raise self.error(f"column '{column}' is a VECTOR without a length: VECTOR<FLOAT, 3>;")
-            found = DataType(Kind.VECTOR, element=element, length=int(self.take()))
+            data_type = DataType(Kind.VECTOR, element=element, length=int(self.take()))
         else:
-            found = DataType(Kind(root), element=self.data_type(column))
+            data_type = DataType(Kind(root), element=self.data_type(column))
         self.expect(">")
-        return found
+        return data_type
 
     def atomic(self, root: str, column: str) -> DataType:
         words = [root]

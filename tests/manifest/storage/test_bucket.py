@@ -40,7 +40,7 @@ def test_each_caller_has_its_own_retries_and_timeout() -> None:
     pytest.importorskip("obstore", reason="object stores need the extra 'objectstore'")
     root = f"memory://{uuid.uuid4().hex}"
     buckets = [ObjectStoreFileIO(StorageOptions.of({"storage.max-retries": str(most)}))._at(f"{root}/a")[0] for most in (0, 7, 0)]
-    assert [bucket._retries.most for bucket in buckets] == [0, 7, 0]
+    assert [bucket._retries.max_retries for bucket in buckets] == [0, 7, 0]
     assert buckets[0] is buckets[2]
 
 
