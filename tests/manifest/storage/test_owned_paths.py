@@ -196,7 +196,7 @@ def test_files_of_a_table_that_an_option_names_stay(tmp_path: Path, option: str)
 
 def test_an_option_that_names_the_file_system_owns_nothing(tmp_path: Path) -> None:
     store = FileStore.open(_table(tmp_path / "t").path).with_options({"data-file.external-paths": "file:///, /"})
-    assert store.owned.others == ()
+    assert store.owned.further_roots == ()
     assert not store.owned.owns("/etc/passwd")
 
 
@@ -234,7 +234,7 @@ def test_orphans_behind_links_stay(tmp_path: Path, directory: str) -> None:
 def test_what_options_name_elsewhere_is_owned(tmp_path: Path) -> None:
     options = {"metadata.iceberg.storage": "hadoop-catalog"}
     table = _table(tmp_path / "db.db" / "t", **options)
-    assert FileStore.open(table.path).owned.others == (f"{tmp_path}/iceberg/db/t/metadata",)
+    assert FileStore.open(table.path).owned.further_roots == (f"{tmp_path}/iceberg/db/t/metadata",)
     assert CoreOptions.of(options).has_iceberg_metadata
     assert list((tmp_path / "iceberg" / "db" / "t" / "metadata").glob("v*.metadata.json"))
 
