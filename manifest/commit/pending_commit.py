@@ -24,7 +24,7 @@ class PendingCommit:
         store: The table.
         identity: Identity of the commit.
         plan: Computes the change.
-        seen: Newest snapshot already searched for the commit. None: do not search.
+        last_searched: Newest snapshot already searched for the commit. None: do not search.
         run: Marker of this run of the commit. None: no other run can exist.
         committed: Id of the created snapshot.
     """
@@ -32,7 +32,7 @@ class PendingCommit:
     store: FileStore
     identity: CommitIdentity
     plan: Plan
-    seen: SnapshotKey | None
+    last_searched: SnapshotKey | None
     run: CommitMarker | None
     committed: int | None = None
 
@@ -45,11 +45,11 @@ class PendingCommit:
 
         Raises ``CommitReplayed`` if it may be in a snapshot that has expired.
         """
-        found, reached = self._commits_since_read(latest)
-        self.seen = latest.key if latest else EMPTY_TABLE
-        if found is None and self.run is not None:
-            self.run.check(self.seen.id, reached)
-        return found
+        snapshot_id, reached = self._commits_since_read(latest)
+        self.last_searched = latest.key if latest else EMPTY_TABLE
+        if snapshot_id is None and self.run is not None:
+            self.run.check(self.last_searched.id, reached)
+        return snapshot_id
 
     def begin_create(self) -> None:
         """Count an attempt whose outcome is unknown until ``end_create``."""
@@ -68,4 +68,4 @@ class PendingCommit:
 
     def _commits_since_read(self, newest: Snapshot | None) -> tuple[int | None, int]:
         identity = self.identity
-        return committed_since(self.store, identity.user, identity.identifier, identity.kind, self.seen, newest=newest)
+        return committed_since(self.store, identity.user, identity.identifier, identity.kind, self.last_searched, newest=newest)

@@ -11,23 +11,23 @@ from sparkexpr.expression.types import BOOLEAN_TYPE, BYTES_TYPE, DOUBLE_TYPE, TE
 from sparkexpr.values.column_type import BINARIES, FLOATS, INTEGERS, STRINGS, ColumnType, Kind
 
 
-def cast_to(argument: Expression, wanted: ColumnType) -> Expression:
-    """Return ``argument`` cast to ``wanted``, as by CAST.
+def cast_to(argument: Expression, target: ColumnType) -> Expression:
+    """Return ``argument`` cast to ``target``, as by CAST.
 
     Raises ``InvalidFilter`` for an unsupported pair of types.
     """
     if (
-        argument.type == wanted
-        or (wanted == TEXT_TYPE and argument.type.kind in STRINGS)
-        or (wanted == BYTES_TYPE and argument.type.kind in BINARIES)
+        argument.type == target
+        or (target == TEXT_TYPE and argument.type.kind in STRINGS)
+        or (target == BYTES_TYPE and argument.type.kind in BINARIES)
     ):
         return argument
     if isinstance(argument, LiteralValue):
-        literal = literal_as(argument, wanted)
+        literal = literal_as(argument, target)
         if literal is not None:
             return literal
-    cast_kernel(argument.type, wanted)
-    return FunctionCall("cast", (argument,), wanted)
+    cast_kernel(argument.type, target)
+    return FunctionCall("cast", (argument,), target)
 
 
 def shared_type(name: str, arguments: Sequence[Expression]) -> ColumnType:
@@ -39,14 +39,14 @@ def shared_type(name: str, arguments: Sequence[Expression]) -> ColumnType:
     if not typed:
         return BOOLEAN_TYPE
     floats = any(argument.type.kind in FLOATS for argument in typed)
-    found: ColumnType | None = None
+    common: ColumnType | None = None
     for argument in typed:
-        kind = _operand_type(argument, floats=floats, decimals=any(one.type.kind is Kind.DECIMAL for one in typed))
-        found = kind if found is None else common_type(found, kind, name)
-    assert found is not None
-    if found.kind in STRINGS:
+        kind = _operand_type(argument, floats=floats, decimals=any(operand.type.kind is Kind.DECIMAL for operand in typed))
+        common = kind if common is None else common_type(common, kind, name)
+    assert common is not None
+    if common.kind in STRINGS:
         return TEXT_TYPE
-    return BYTES_TYPE if found.kind in BINARIES else found
+    return BYTES_TYPE if common.kind in BINARIES else common
 
 
 def _operand_type(argument: Expression, *, floats: bool, decimals: bool) -> ColumnType:
