@@ -15,6 +15,8 @@ def public(item: _T) -> _T:
 
     Tracebacks, help and pickles then name the path that users import. The package must export the item under its own name.
     """
+    if item.__module__ == PACKAGE:
+        return item
     # doctest skips what belongs to another module, unless __test__ lists it.
     vars(sys.modules[item.__module__]).setdefault("__test__", {})[item.__name__] = item
     item.__module__ = PACKAGE

@@ -19,12 +19,11 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from manifest.io.errors import PathNotAllowed
-from manifest.io.file_io import FileIO, FileStatus, Holder, RangeReader
+from manifest.io.file_io import FileIO
 from manifest.io.wrapped import WrappedFileIO
 from manifest.storage.schemes import FAMILIES, ObjectPlace, object_place, scheme_of
 from paimon_base.errors import InvalidArgument
@@ -148,103 +147,58 @@ class GuardedFileIO(WrappedFileIO):
     def __reduce__(self) -> tuple[Callable[..., FileIO], tuple[FileIO, PathPolicy]]:
         return _restore_guarded, (self.inner, self.policy)
 
-    def _in(self, path: str) -> str:
-        return self.policy.readable(path)
-
-    def _entry(self, path: str) -> str:
-        return self.policy.entry(path)
-
-    def read(self, path: str) -> bytes:
-        """Read a file. See ``FileIO``, also for all other methods.
-
-        Each method raises ``PathNotAllowed``.
-        """
-        return self.inner.read(self._in(path))
+    def rename_directory(self, source: str, target: str) -> None:  # noqa: D102  # see FileIO
+        self.inner.rename_directory(self.policy.entry(source), self.policy.entry(target))
 
     def read_many(self, paths: Iterable[str]) -> Iterator[bytes]:  # noqa: D102  # as above
-        return self.inner.read_many([self._in(path) for path in paths])
-
-    def read_range(self, path: str, offset: int, length: int) -> bytes:  # noqa: D102  # as above
-        return self.inner.read_range(self._in(path), offset, length)
-
-    def size(self, path: str) -> int:  # noqa: D102  # as above
-        return self.inner.size(self._in(path))
-
-    def identity(self, path: str) -> tuple[int, ...] | None:  # noqa: D102  # as above
-        return self.inner.identity(self._in(path))
-
-    def exists(self, path: str) -> bool:  # noqa: D102  # as above
-        return self.inner.exists(self._in(path))
-
-    def is_directory(self, path: str) -> bool:  # noqa: D102  # as above
-        return self.inner.is_directory(self._in(path))
-
-    def list(self, path: str) -> list[FileStatus]:  # noqa: D102  # as above
-        return self.inner.list(self._in(path))
-
-    def mkdirs(self, path: str) -> None:  # noqa: D102  # as above
-        self.inner.mkdirs(self.policy.directory(path))
-
-    def write(self, path: str, data: bytes, *, overwrite: bool = False, durable: bool = True) -> None:  # noqa: D102  # as above
-        self.inner.write(self._entry(path), data, overwrite=overwrite, durable=durable)
-
-    def write_hint(self, path: str, data: bytes, guard: Callable[[], bool]) -> None:  # noqa: D102  # as above
-        self.inner.write_hint(self._entry(path), data, guard)
-
-    def start_write(self, path: str, data: bytes) -> Callable[[], None]:  # noqa: D102  # as above
-        return self.inner.start_write(self._entry(path), data)
-
-    def create_exclusive(self, path: str, data: bytes, *, guard: Callable[[], bool] | None = None) -> bool:  # noqa: D102  # as above
-        return self.inner.create_exclusive(self._entry(path), data, guard=guard)
-
-    def cancel_creates(self, directory: str, is_cancelled: Callable[[str], bool]) -> None:  # noqa: D102  # as above
-        self.inner.cancel_creates(self.policy.directory(directory), is_cancelled)
-
-    def replace(self, path: str, old: bytes, data: bytes) -> bool:  # noqa: D102  # as above
-        return self.inner.replace(self._entry(path), old, data)
-
-    def delete(self, path: str) -> bool:  # noqa: D102  # as above
-        return self.inner.delete(self._entry(path))
+        return self.inner.read_many([self.policy.readable(path) for path in paths])
 
     def delete_many(self, paths: Sequence[str]) -> int:  # noqa: D102  # as above
-        return self.inner.delete_many([self._entry(path) for path in paths])
-
-    def delete_directory(self, path: str, *, recursive: bool = False) -> bool:  # noqa: D102  # as above
-        return self.inner.delete_directory(self._entry(path), recursive=recursive)
-
-    def rename_directory(self, source: str, target: str) -> None:  # noqa: D102  # as above
-        self.inner.rename_directory(self._entry(source), self._entry(target))
+        return self.inner.delete_many([self.policy.entry(path) for path in paths])
 
     def publish_directory(  # noqa: D102  # as above
         self, directory: str, contents: Mapping[str, bytes], *, through: FileIO | None = None
     ) -> None:
-        self._entry(directory)
+        self.policy.entry(directory)
         super().publish_directory(directory, contents, through=through)
 
     def retire_directory(self, directory: str, roots: Sequence[str], *, through: FileIO | None = None) -> None:  # noqa: D102  # as above
-        self._entry(directory)
+        self.policy.entry(directory)
         super().retire_directory(directory, roots, through=through)
 
-    def open_output(self, path: str) -> Any:  # noqa: D102  # as above
-        return self.inner.open_output(self._entry(path))
 
-    def open_input(self, path: str, size: int | None = None) -> Any:  # noqa: D102  # as above
-        return self.inner.open_input(self._in(path), size)
+def _guarded(name: str, judge: str) -> Callable[..., Any]:
+    """Return a method that gives the path which the policy allows to the method ``name`` of the inner storage."""
 
-    def open_ranges(self, path: str, holder: Holder | None = None) -> RangeReader:  # noqa: D102  # as above
-        return self.inner.open_ranges(self._in(path), holder)
+    def operation(self: GuardedFileIO, path: str, *arguments: Any, **options: Any) -> Any:
+        return getattr(self.inner, name)(getattr(self.policy, judge)(path), *arguments, **options)
 
-    def sync(self, path: str) -> None:  # noqa: D102  # as above
-        self.inner.sync(self._in(path))
+    operation.__name__ = name
+    operation.__qualname__ = f"GuardedFileIO.{name}"
+    return operation
 
-    def fair_lock(self, directory: str) -> AbstractContextManager[None]:  # noqa: D102  # as above
-        return self.inner.fair_lock(self._in(directory))
 
-    def lock(self, directory: str, seconds: float | None = None) -> AbstractContextManager[bool]:  # noqa: D102  # as above
-        return self.inner.lock(self._in(directory), seconds)
-
-    def local_path(self, path: str) -> str | None:  # noqa: D102  # as above
-        return self.inner.local_path(self._in(path))
+_READABLE = (
+    "exists",
+    "fair_lock",
+    "identity",
+    "is_directory",
+    "list",
+    "local_path",
+    "lock",
+    "open_input",
+    "open_ranges",
+    "read",
+    "read_range",
+    "size",
+    "sync",
+)
+_ENTRIES = ("create_exclusive", "delete", "delete_directory", "open_output", "replace", "start_write", "write", "write_hint")
+_DIRECTORIES = ("cancel_creates", "mkdirs")
+"""Methods of ``FileIO`` by what their path must be."""
+for _names, _judge in ((_READABLE, "readable"), (_ENTRIES, "entry"), (_DIRECTORIES, "directory")):
+    for _name in _names:
+        setattr(GuardedFileIO, _name, _guarded(_name, _judge))
 
 
 def guard_file_io(file_io: FileIO) -> FileIO:

@@ -10,19 +10,17 @@ import signal
 import threading
 import time
 from pathlib import Path
-from types import SimpleNamespace
 
 import pyarrow as pa
 import pytest
 
-from manifest.commit import file_store_commit
 from manifest.commit.file_store_commit import FileStoreCommit
-from manifest.expire import history_change
 from manifest.expire.orphans import remove_orphans
 from manifest.io.failpoints import ICEBERG_POINTS
 from manifest.store import FileStore
 from pyspark_paimon import Table, UnsupportedOption, UnsupportedTable
 from pyspark_paimon.operations.missing_files import RemoveUnexistingFiles
+from pyspark_paimon.plugins.iceberg import publish
 from pyspark_paimon.plugins.iceberg import publish as publication
 from tests.iceberg_files import check_files, latest_metadata, live_paths, manifests, versions
 from tests.pyspark_paimon.table_worker import finish, start
@@ -228,9 +226,8 @@ def test_a_rollback_takes_the_metadata_along(append, target) -> None:
 
 
 def unpublished(patch: pytest.MonkeyPatch) -> None:
-    """Write no metadata: the modules keep what they found in ``publication``."""
-    for module in (file_store_commit, history_change):
-        patch.setattr(module, "iceberg", SimpleNamespace(publish_or_log=lambda store, **_: None))
+    """Write no metadata."""
+    patch.setattr(publish, "publish", lambda store, **_: None)
 
 
 def test_a_killed_rollback_does_not_hide_new_commits(append, monkeypatch) -> None:

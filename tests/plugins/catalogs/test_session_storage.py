@@ -18,6 +18,7 @@ from manifest.storage.storage_options import StorageOptions
 from paimon_base.errors import InvalidArgument, UnsupportedOption
 from pyspark_paimon import Catalog, CatalogUnavailable, NotAuthorized, Table
 from pyspark_paimon.plugins.catalogs.rest.location import TableLocation
+from pyspark_paimon.plugins.catalogs.rest.options import RestOptions
 from pyspark_paimon.spark.wire.errors import describe_error, typed_error
 from pyspark_paimon.spark.wire.session_storage import CLIENT_STORAGE, send_catalog, send_storage_options
 from tests.catalogs.server import TOKEN, CatalogServer, lent
@@ -210,8 +211,7 @@ def test_allowed_directories_limit_the_paths_that_a_catalog_names(catalog, rest,
 def test_keys_of_one_machine_are_not_sent(session, server, tmp_path, loader):
     options = {"uri": "http://127.0.0.1:9", "token.provider": "dlf", "dlf.region": "eu", **loader}
     with pytest.raises(InvalidArgument, match=r"dlf\.access-key-id"):
-        send_catalog(session, "c", options)
-    assert list(tmp_path.iterdir()) == []
+        RestOptions.of(options).for_session()
     forged = tmp_path / "paimon-session-catalog-0-x.json"  # as a client of its own making would
     forged.write_text(json.dumps(["c", options]))
     with pytest.raises(InvalidArgument, match=r"dlf\.access-key-id"):
