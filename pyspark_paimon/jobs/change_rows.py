@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -32,30 +31,30 @@ from manifest.store import FileStore
 from pyspark_paimon.jobs.counting import write_counters, write_counts, write_result
 from pyspark_paimon.jobs.progress import FlushProgress, PieceProgress, Steps
 from pyspark_paimon.request.assignments import Assignments, refuse_delete
-from pyspark_paimon.request.backend import DeleteRequest, Progress
+from pyspark_paimon.request.backend import DeleteRequest
+from pyspark_paimon.request.operation import OpenTable
 from pyspark_paimon.results.counters import Stopwatch
 from pyspark_paimon.results.results import WriteResult
 
-Read = Callable[..., Iterator[pa.RecordBatch]]
-"""Function that reads a ``ScanRequest``. ``stage`` names the progress."""
 
-
-def delete_rows(store: FileStore, request: DeleteRequest, read: Read, *, threads: int, progress: Progress | None) -> WriteResult:
+def delete_rows(table: OpenTable, request: DeleteRequest) -> WriteResult:
     """Delete rows that match the request.
 
     Writes deletes of the keys. In append tables, marks the rows or rewrites their files.
     """
+    store = table.store(request.options)
     refuse_delete(store.schema, store.root)
-    return _change_of(store)(store, request, partial(read, stage="delete"), threads, progress).run()
+    return _change_of(store)(table, store, request).run()
 
 
-def update_rows(
-    store: FileStore, request: DeleteRequest, values: Assignments, read: Read, *, threads: int, progress: Progress | None
-) -> WriteResult:
+def update_rows(table: OpenTable, request: DeleteRequest, assigned: Assignments | str) -> WriteResult:
     """Update rows that match the request.
 
     Writes the rows with new values. In append tables, marks the old rows or rewrites their files.
+    ``assigned``: new values, or their wire text.
     """
+    store = table.store(request.options)
+    values = Assignments.from_text(assigned, store.schema) if isinstance(assigned, str) else assigned
     values.refuse_columns("a table opened without spark=...")
     if values.schema.id != store.schema.id:  # the schema may have changed since the caller opened the table
         values = Assignments.of(values.values, store.schema)
@@ -65,7 +64,7 @@ def update_rows(
         new = values.apply(rows)
         return new if version is None else version.apply(rows, new)
 
-    return _change_of(store)(store, request, partial(read, stage="update"), threads, progress, update, tuple(values.values)).run()
+    return _change_of(store)(table, store, request, update, tuple(values.values)).run()
 
 
 def _change_of(store: FileStore) -> type[Change]:
@@ -79,11 +78,9 @@ class Change(ABC):
     After a conflict it is computed again.
     """
 
+    table: OpenTable
     store: FileStore
     request: DeleteRequest
-    read: Read
-    threads: int
-    progress: Progress | None
     update: Update | None = None
     """Function that returns the new rows. None: rows are deleted."""
     columns: tuple[str, ...] | None = None
@@ -98,7 +95,7 @@ class Change(ABC):
         self.store.check_writable()
         attempt = _Attempt(self)
         commit, first_run = attempt.commit, self.request.first_run
-        transaction = RowTransaction(commit, self.request.commit_id, is_new=first_run, threads=self.threads)
+        transaction = RowTransaction(commit, self.request.commit_id, is_new=first_run, threads=self.table.threads)
         committed = transaction.run(attempt.evaluate, attempt.publish)
         if not committed.rounds:
             return write_result(committed.result, 0, 0, start)
@@ -173,10 +170,10 @@ class KeyedChange(Change):
         if base is None:
             return 0
         user = self.request.commit_id
-        changed_rows, flush = 0, FlushProgress(self.progress)
+        changed_rows, flush = 0, FlushProgress(self.table.progress)
         store = self.store.with_listener(flush)
-        with TableWrite(store, WriteJob(commit_id=user, threads=self.threads, base_snapshot_id=base.id)) as write:
-            for batch in self.read(self.request.scan(self.store.schema, base.id)):
+        with TableWrite(store, WriteJob(commit_id=user, threads=self.table.threads, base_snapshot_id=base.id)) as write:
+            for batch in self.table.read(self.request.scan(self.store.schema, base.id), stage=self.verb):
                 kind = DELETE if self.update is None else UPDATE_AFTER
                 rows = batch if self.update is None else self.update(pa.Table.from_batches([batch]))
                 write.write(rows, kinds=pa.array(np.full(batch.num_rows, kind, np.int8)))
@@ -202,7 +199,7 @@ class FilesChange(Change):
         rows: list[int] = []
         buckets = list(change.buckets().values())
         total = sum(split.file_size for splits in buckets for split in splits)
-        steps = Steps(self.progress, stage, len(buckets), total_bytes=total)
+        steps = Steps(self.table.progress, stage, len(buckets), total_bytes=total)
 
         def one(splits: Sequence[DataSplit]) -> None:
             piece = PieceProgress(steps, sum(split.file_size for split in splits))
@@ -212,7 +209,7 @@ class FilesChange(Change):
                 rows.append(changed[1])
             piece.finish()
 
-        map_in_threads(one, buckets, self.threads)
+        map_in_threads(one, buckets, self.table.threads)
         return sum(rows)
 
     def action(self, commit: FileStoreCommit) -> Callable[..., CommitResult]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from threading import Lock
 from typing import Any
 
@@ -26,16 +25,16 @@ from lsm.write.table_write import TableWrite
 from manifest.commit.message import CommitMessage
 from manifest.schema.table_schema import TableSchema
 from manifest.snapshot.snapshot import Snapshot
-from manifest.store import FileStore
 from paimon_base.errors import InvalidArgument
 from paimon_base.lazy import cached_property
 from pyspark_paimon.filter.columns import SOURCE, TARGET
-from pyspark_paimon.jobs.change_rows import Change, FilesChange, Read
+from pyspark_paimon.jobs.change_rows import Change, FilesChange
 from pyspark_paimon.jobs.progress import FlushProgress
-from pyspark_paimon.request.backend import EVERY_LEVEL, DeleteRequest, Progress, ScanRequest
+from pyspark_paimon.request.backend import EVERY_LEVEL, DeleteRequest, ScanRequest
 from pyspark_paimon.request.bound import Value
 from pyspark_paimon.request.keys import any_of_keys
 from pyspark_paimon.request.merge import Clause, MergeRequest, check_merge
+from pyspark_paimon.request.operation import OpenTable
 from pyspark_paimon.results.results import MergeResult
 from sparkexpr.expression.compute import compute
 from sparkexpr.expression.tree import ColumnValue, Expression
@@ -292,9 +291,9 @@ class MergeChange(Change):
         base_id = None if base is None else base.id
         batches = self._read_matches(merge, base, messages)
         user = self.request.commit_id
-        flush = FlushProgress(self.progress)
+        flush = FlushProgress(self.table.progress)
         store = self.store.with_listener(flush)
-        with TableWrite(store, WriteJob(commit_id=user, threads=self.threads, base_snapshot_id=base_id)) as write:
+        with TableWrite(store, WriteJob(commit_id=user, threads=self.table.threads, base_snapshot_id=base_id)) as write:
             for batch in batches:
                 _write(write, merge.of_target(batch))
             inserts = list(merge.inserts())
@@ -329,11 +328,10 @@ class KeyedMerge(MergeChange):
 
     def _read(self, predicate: Predicate | None, snapshot_id: int | None, keys: KeySet | None = None) -> Iterator[pa.RecordBatch]:
         schema = self.store.schema
-        return self.read(
-            ScanRequest(
-                predicate=predicate, keys=keys, columns=schema.names, snapshot_id=snapshot_id, schema_id=schema.id, options=EVERY_LEVEL
-            )
+        request = ScanRequest(
+            predicate=predicate, keys=keys, columns=schema.names, snapshot_id=snapshot_id, schema_id=schema.id, options=EVERY_LEVEL
         )
+        return self.table.read(request, stage=self.verb)
 
     def _refuse_existing_keys(self, inserts: Sequence[WrittenRows], snapshot_id: int | None) -> None:
         """Raise ``InvalidArgument`` if an insert's key exists."""
@@ -358,16 +356,15 @@ class FilesMerge(MergeChange, FilesChange):
         return ()
 
 
-def merge_rows(
-    store: FileStore, request: DeleteRequest, merge: MergeRequest, read: Read, *, threads: int, progress: Progress | None
-) -> MergeResult:
+def merge_rows(table: OpenTable, request: DeleteRequest, merge: MergeRequest) -> MergeResult:
     """Merge and commit.
 
     Raises ``InvalidArgument`` where source rows conflict, and the errors of updates.
     """
+    store = table.store(request.options)
     check_merge(merge.clauses, store.schema, store.root)
     merge_of = FilesMerge if store.schema.kind.changes_files else KeyedMerge
-    change: MergeChange = merge_of(store, request, partial(read, stage="merge"), threads, progress, merge=merge)
+    change: MergeChange = merge_of(table, store, request, merge=merge)
     result = change.run()
     return MergeResult.model_validate({**dict(result), **change.changed})
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar
 
 from paimon_base.lazy import LazyModule
-from pyspark_paimon.request.assignments import Assignments, SentAssignments
+from pyspark_paimon.request.assignments import SentAssignments
 from pyspark_paimon.request.backend import ArrowRows, DeleteRequest, WriteRequest
 from pyspark_paimon.request.bound import BoundRows
 from pyspark_paimon.request.merge import MergeRequest
@@ -73,8 +73,7 @@ class DeleteRows(_ChangeRows[WriteResult]):
 
     def run(self, table: OpenTable) -> WriteResult:
         """Delete in the process that reaches the files."""
-        store = table.store(self.request.options)
-        return change_rows.delete_rows(store, self.request, table.read, threads=table.threads, progress=table.progress)
+        return change_rows.delete_rows(table, self.request)
 
 
 class UpdateRows(_ChangeRows[WriteResult]):
@@ -85,9 +84,7 @@ class UpdateRows(_ChangeRows[WriteResult]):
 
     def run(self, table: OpenTable) -> WriteResult:
         """Update in the process that reaches the files."""
-        store = table.store(self.request.options)
-        values = self.values if isinstance(self.values, Assignments) else Assignments.from_text(self.values, store.schema)
-        return change_rows.update_rows(store, self.request, values, table.read, threads=table.threads, progress=table.progress)
+        return change_rows.update_rows(table, self.request, self.values)
 
 
 class MergeRows(_ChangeRows[MergeResult]):
@@ -103,5 +100,4 @@ class MergeRows(_ChangeRows[MergeResult]):
 
     def run(self, table: OpenTable) -> MergeResult:
         """Merge in the process that reaches the files."""
-        store = table.store(self.request.options)
-        return merge_rows.merge_rows(store, self.request, self.merge, table.read, threads=table.threads, progress=table.progress)
+        return merge_rows.merge_rows(table, self.request, self.merge)
