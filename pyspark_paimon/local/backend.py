@@ -217,13 +217,13 @@ class LocalBackend(LocalReads):
         from pyspark_paimon.local.open_write import write_rows  # noqa: PLC0415  # see test_imports
         from pyspark_paimon.request.inputs import collect  # noqa: PLC0415  # see test_imports
 
-        return write_rows(self, request, collect(rows), threads=self._threads, progress=self._progress)
+        return write_rows(self, request, collect(rows))
 
     def writer(self, commit_id: str) -> RowWriter:
         """Return a writer for consecutive commits."""
         from pyspark_paimon.local.row_writer import LocalWriter  # noqa: PLC0415  # see test_imports
 
-        return LocalWriter(self, commit_id, threads=self._threads, progress=self._progress)
+        return LocalWriter(self, commit_id)
 
     def server(self, cache_bytes: int) -> LocalBackend:
         """Return this table with a separate cache, for a serving handle."""

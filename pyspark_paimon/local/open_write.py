@@ -27,7 +27,7 @@ from paimon_base.errors import InvalidArgument
 from paimon_base.lazy import LazyModule
 from pyspark_paimon.jobs.counting import publish_rows, write_counters, write_result
 from pyspark_paimon.jobs.progress import FlushProgress
-from pyspark_paimon.request.backend import ArrowRows, Progress, WriteRequest
+from pyspark_paimon.request.backend import ArrowRows, WriteRequest
 from pyspark_paimon.request.inputs import split_kinds
 from pyspark_paimon.request.partition_spec import replaced_partitions
 from pyspark_paimon.results.counters import Stopwatch
@@ -52,19 +52,19 @@ class OpenWrite:
     need the compaction.
     """
 
-    def __init__(self, table: OpenTable, request: WriteRequest, *, threads: int, progress: Progress | None, waits: bool = True) -> None:
+    def __init__(self, table: OpenTable, request: WriteRequest, *, waits: bool = True) -> None:
         self._start, self._stopwatch = time.perf_counter(), Stopwatch()
         self._table = table
         self.store = store = alter.store_for(table, request)
         self.compacts = waits or store.schema.kind.has_lookup_readers
-        self._request, self._threads, self._progress = request, threads, progress
-        self._flush = FlushProgress(progress)
+        self._request, self._threads, self._progress = request, table.threads, table.progress
+        self._flush = FlushProgress(self._progress)
         self._replaces = replaced_partitions(request, store.schema)
         self._write = TableWrite(
             store.with_listener(self._flush),
             WriteJob(
                 commit_id=request.commit_id,
-                threads=threads,
+                threads=self._threads,
                 overwrites=request.mode == "overwrite",
                 replaces=self._replaces,
                 fills_null=request.fills_null,
@@ -171,12 +171,12 @@ class OpenWrite:
         self._stopwatch("flush")
 
 
-def write_rows(table: OpenTable, request: WriteRequest, rows: ArrowRows, *, threads: int, progress: Progress | None) -> WriteResult:
+def write_rows(table: OpenTable, request: WriteRequest, rows: ArrowRows) -> WriteResult:
     """Write and commit rows.
 
     Raises typed errors, and leaves the table unchanged then.
     """
-    with OpenWrite(table, request, threads=threads, progress=progress) as write:
+    with OpenWrite(table, request) as write:
         return write.commit(batches=_batches(rows, request))
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from lsm.commit.background import BackgroundCompaction
 from pyspark_paimon.local.open_write import OpenWrite
-from pyspark_paimon.request.backend import Progress, Rows, WriteRequest
+from pyspark_paimon.request.backend import Rows, WriteRequest
 from pyspark_paimon.request.inputs import collect, split_kinds
 from pyspark_paimon.results.results import WriteResult
 
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 class LocalWriter:
     """A single-threaded writer of consecutive commits."""
 
-    def __init__(self, table: OpenTable, commit_id: str, *, threads: int, progress: Progress | None) -> None:
-        self._table, self._threads, self._progress = table, threads, progress
-        self._compaction = BackgroundCompaction(f"{commit_id}-compact", threads=threads)
+    def __init__(self, table: OpenTable, commit_id: str) -> None:
+        self._table = table
+        self._compaction = BackgroundCompaction(f"{commit_id}-compact", threads=table.threads)
         self._write: OpenWrite | None = None
         self._crowded = False
 
@@ -75,4 +75,4 @@ class LocalWriter:
             self._compaction.close()
 
     def _start(self, request: WriteRequest) -> OpenWrite:
-        return OpenWrite(self._table, request, threads=self._threads, progress=self._progress, waits=False)
+        return OpenWrite(self._table, request, waits=False)

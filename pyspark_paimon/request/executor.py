@@ -11,18 +11,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 import pyarrow as pa
 
 from pyspark_paimon.request.backend import Rows, ScanRequest, WriteRequest
-from pyspark_paimon.request.operation import OpenTable
+from pyspark_paimon.request.operation import OpenTable, TableEngine
 from pyspark_paimon.results.counters import ScanTally
 
 if TYPE_CHECKING:
     from fileindex.predicate.tree import ColumnRef
     from lsm.aggregate.names import AggregateName
-    from lsm.aggregate.summary import RowSummary
     from lsm.read.metrics import ReadReport
     from lsm.scan.plan import ScanPlan
     from lsm.scan.splits import DataSplit
     from manifest.schema.table_schema import TableSchema
-    from pyspark_paimon.request.operation import Operation, Question
     from pyspark_paimon.results.results import FunnelStage, WriteResult
     from sparkexpr.expression.tree import Expression
 
@@ -98,25 +96,12 @@ class MeasuredPlan(NamedTuple):
     """Which reader reads which rows of a DataFrame. Empty: only this process reads."""
 
 
-class Backend(Protocol):
-    """Engine that works where the table's files are.
-
-    Every method raises the typed errors of ``manifest.io.errors``.
-    """
-
-    @property
-    def path(self) -> str:
-        """The table's path in the engine's spelling."""
+class Backend(TableEngine, Protocol):
+    """Engine that works where the table's files are."""
 
     @property
     def spark(self) -> Any:
         """Spark session that reads the files. None: this process."""
-
-    def run(self, operation: Operation[A]) -> A:
-        """Run an operation once."""
-
-    def ask(self, question: Question[A]) -> A:
-        """Return the answer to a question."""
 
     def read(self, request: ScanRequest, *, keeps_all: bool = False, tally: ScanTally | None = None) -> Iterator[pa.RecordBatch]:
         """Return the rows in the Arrow types of the schema.
@@ -134,15 +119,6 @@ class Backend(Protocol):
     def explain(self, request: ScanRequest, *, analyze: bool) -> MeasuredPlan:
         """Plan a scan; ``analyze``: also read its rows, and count them."""
 
-    def count(self, request: ScanRequest) -> int:
-        """Return the number of rows that ``read`` would return."""
-
-    def aggregate(self, request: ScanRequest) -> dict[bytes, RowSummary]:
-        """Aggregate the rows of ``read`` by partition.
-
-        Keys are partitions as serialised BinaryRows.
-        """
-
     def group(self, request: ScanRequest, grouping: RowGrouping) -> pa.Table:
         """Return a row for each group of the rows of ``read``, as ``RowGrouping.fold_all`` does."""
 
@@ -150,12 +126,6 @@ class Backend(Protocol):
         """Return the scan as a lazy Spark DataFrame.
 
         ``spark`` None: use the backend's session. ``native``: Spark may read files directly.
-        """
-
-    def write(self, request: WriteRequest, rows: Rows) -> WriteResult:
-        """Write and commit rows.
-
-        On an error no row is visible.
         """
 
     def writer(self, commit_id: str) -> RowWriter:

@@ -41,7 +41,39 @@ _LONGEST = 1 << 26
 """Maximum length of a text: fits a filter of a million values or the rows of an update, but not a table."""
 
 
-class OpenTable(Protocol):
+class TableEngine(Protocol):
+    """What every engine does for a table.
+
+    Every method raises the typed errors of ``manifest.io.errors``.
+    """
+
+    @property
+    def path(self) -> str:
+        """The table's path in the engine's spelling."""
+
+    def run(self, operation: Operation[A]) -> A:
+        """Run an operation once."""
+
+    def ask(self, question: Question[A]) -> A:
+        """Return the answer to a question."""
+
+    def count(self, request: ScanRequest) -> int:
+        """Return the number of rows of a scan."""
+
+    def aggregate(self, request: ScanRequest) -> dict[bytes, RowSummary]:
+        """Aggregate the rows of a scan by partition.
+
+        Keys are partitions as serialised BinaryRows.
+        """
+
+    def write(self, request: WriteRequest, rows: Rows) -> WriteResult:
+        """Write and commit rows.
+
+        On an error no row is visible.
+        """
+
+
+class OpenTable(TableEngine, Protocol):
     """A table that this process reads and changes.
 
     ``LocalBackend`` is a table of files, ``SystemTable`` one whose rows are computed.
@@ -49,10 +81,6 @@ class OpenTable(Protocol):
 
     reads_files: ClassVar[bool]
     """Whether other engines may read its data files instead."""
-
-    @property
-    def path(self) -> str:
-        """The table's path."""
 
     @property
     def threads(self) -> int:
@@ -64,12 +92,6 @@ class OpenTable(Protocol):
 
     def exists(self) -> bool:
         """Return whether the table exists."""
-
-    def run(self, operation: Operation[A]) -> A:
-        """Run an operation."""
-
-    def ask(self, question: Question[A]) -> A:
-        """Return the answer to a question."""
 
     def store(self, options: Mapping[str, str] | None = None, schema_id: int | None = None) -> FileStore:
         """Open the files with the newest schema, or ``schema_id``.
@@ -118,15 +140,6 @@ class OpenTable(Protocol):
 
     def scan_bytes(self, request: ScanRequest) -> int:
         """Estimate the bytes of data files that a scan reads."""
-
-    def write(self, request: WriteRequest, rows: Rows) -> WriteResult:
-        """Write and commit rows."""
-
-    def count(self, request: ScanRequest) -> int:
-        """Count the rows of a scan."""
-
-    def aggregate(self, request: ScanRequest) -> dict[bytes, RowSummary]:
-        """Aggregate the rows of a scan by partition."""
 
     def aggregate_split(self, request: ScanRequest, split: str) -> dict[bytes, RowSummary]:
         """Aggregate the rows of one split."""
