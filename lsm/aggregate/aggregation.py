@@ -43,12 +43,12 @@ class RowAggregation:
     Args:
         store: Store of the table.
         predicate: Filter that the plan was made with. None: all rows.
-        wanted: Aggregates of each column. Empty: only count rows.
+        functions: Aggregates of each column. Empty: only count rows.
     """
 
     store: FileStore
     predicate: Predicate | None
-    wanted: Mapping[str, frozenset[AggregateName]]
+    functions: Mapping[str, frozenset[AggregateName]]
 
     def known(self, split: DataSplit, report: ReadReport) -> tuple[RowSummary, Sequence[Unread]]:
         """Aggregate a split from metadata and indexes.
@@ -98,21 +98,23 @@ class RowAggregation:
     def _known_rows(self, split: DataSplit) -> int | None:
         """Return the row count of a split, if that suffices.
 
-        None: the split's metadata does not have it, or more is wanted.
+        None: the split's metadata does not have it, or columns are aggregated.
         """
-        return split.merged_row_count if self.predicate is None and not self.wanted else None
+        return split.merged_row_count if self.predicate is None and not self.functions else None
 
     def _reader(self, split: DataSplit, report: ReadReport) -> SplitRead:
-        return SplitRead(self.store, split, tuple(self.wanted), TRUE if self.predicate is None else self.predicate, report)
+        return SplitRead(self.store, split, tuple(self.functions), TRUE if self.predicate is None else self.predicate, report)
 
     def _nothing(self) -> RowSummary:
-        return RowSummary.of(self.wanted, {column.name: column.type for column in self.store.schema.fields if column.name in self.wanted})
+        return RowSummary.of(
+            self.functions, {column.name: column.type for column in self.store.schema.fields if column.name in self.functions}
+        )
 
     def _aggregate_merge(self, split: DataSplit, report: ReadReport) -> RowSummary:
-        return self._sum_of(read_split(self.store, split, columns=tuple(self.wanted), predicate=self.predicate, report=report))
+        return self._sum_of(read_split(self.store, split, columns=tuple(self.functions), predicate=self.predicate, report=report))
 
     def _of_changes(self, split: IncrementalSplit, report: ReadReport) -> RowSummary:
-        return self._sum_of(read_incremental(self.store, split, columns=tuple(self.wanted), predicate=self.predicate, report=report))
+        return self._sum_of(read_incremental(self.store, split, columns=tuple(self.functions), predicate=self.predicate, report=report))
 
     def _sum_of(self, batches: Iterator[Any]) -> RowSummary:
         return self._nothing().add_all(batches)
@@ -153,10 +155,10 @@ class RowAggregation:
             if bounds.all_null:
                 return True
             if selection.rows is None:
-                if column.wanted == {"count"}:
+                if column.functions == {"count"}:
                     column.count += rows - bounds.null_count
                     return True
-                exact = "sum" not in column.wanted and self._is_exact(read, name, column)
+                exact = "sum" not in column.functions and self._is_exact(read, name, column)
                 if exact and bounds.min is not None and bounds.max is not None:
                     column.count += rows - bounds.null_count
                     column.extend(bounds.min, bounds.max)
@@ -179,4 +181,4 @@ class RowAggregation:
 
     @cached_property
     def _bounds(self) -> FilePruner:
-        return FilePruner(self.store, all_of(*(IsNull(ColumnRef(name)) for name in self.wanted)))
+        return FilePruner(self.store, all_of(*(IsNull(ColumnRef(name)) for name in self.functions)))

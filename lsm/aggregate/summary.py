@@ -42,7 +42,7 @@ def can_aggregate(function: AggregateName, kind: Kind) -> bool:
 class ColumnSummary:
     """Aggregates of one column: count, extremes and sum.
 
-    Only the aggregates in ``wanted`` are computed. Extremes None: no value.
+    Only the aggregates in ``functions`` are computed. Extremes None: no value.
 
     >>> found = ColumnSummary(ColumnType(Kind.INT), frozenset(["count", "min", "max", "sum"]))
     >>> found.add(pa.array([3, None, -1], pa.int32()))
@@ -51,7 +51,7 @@ class ColumnSummary:
     """
 
     type: ColumnType | None
-    wanted: frozenset[AggregateName]
+    functions: frozenset[AggregateName]
     count: int = 0
     least: Plain = None
     greatest: Plain = None
@@ -61,11 +61,11 @@ class ColumnSummary:
         """Add the values of an array."""
         present = len(array) - array.null_count
         self.count += present
-        if not present or self.type is None or self.wanted == {"count"}:
+        if not present or self.type is None or self.functions == {"count"}:
             return
-        if "min" in self.wanted or "max" in self.wanted:
+        if "min" in self.functions or "max" in self.functions:
             self.extend(*extremes(array, self.type))
-        if "sum" in self.wanted:
+        if "sum" in self.functions:
             self.total += _sum(plain_array(array, self.type))
 
     def add_constant(self, value: Plain, rows: int) -> None:
@@ -74,7 +74,7 @@ class ColumnSummary:
             return
         self.count += rows
         self.extend(value, value)
-        if "sum" in self.wanted and isinstance(value, int | float):
+        if "sum" in self.functions and isinstance(value, int | float):
             self.total += value * rows
 
     def extend(self, least: Plain, greatest: Plain) -> None:
@@ -151,7 +151,7 @@ class RowSummary:
         self.rows += json_counts["rows"]
         for name, column in self.columns.items():
             count, least, greatest, total = map(plain_from_json, json_counts["columns"][name])
-            column.merge(ColumnSummary(column.type, column.wanted, count, least, greatest, total))  # type: ignore[arg-type]  # as written by to_json
+            column.merge(ColumnSummary(column.type, column.functions, count, least, greatest, total))  # type: ignore[arg-type]  # as written by to_json
 
 
 def _atomic(data_type: DataType | None) -> ColumnType | None:

@@ -23,7 +23,7 @@ from sparkexpr.values.plain_value import literal_array
 
 @dataclass(frozen=True, slots=True)
 class CountedValues:
-    """Combinations of values of the keys, and how many rows have each.
+    """Combinations of key values, with their row counts.
 
     A combination may be repeated, also with a count of 0.
     """
@@ -34,7 +34,7 @@ class CountedValues:
 
 @dataclass(frozen=True)
 class ValueCounting:
-    """Counting of the rows with each combination of values of some columns.
+    """Row counts by combinations of column values.
 
     Args:
         store: Store of the table.
@@ -49,7 +49,7 @@ class ValueCounting:
     columns: tuple[str, ...]
 
     def of_split(self, split: DataSplit, report: ReadReport) -> tuple[list[CountedValues], list[DataFileRead]]:
-        """Return the counts of a split's files, and reads of the files that must be read.
+        """Return the counts of a split, and its unread files.
 
         The files of the split must be independent.
         """
@@ -66,7 +66,7 @@ class ValueCounting:
         return counts, unread
 
     def _of_file(self, read: DataFileRead) -> CountedValues | None:
-        """Return the counts of a file. None: its rows must be read."""
+        """Return a file's counts. None: its rows must be read."""
         selection = read.certain(footer=True)
         varying = [key for key in self.keys if key.name not in read.constants]
         if selection is None or len(varying) > 1:

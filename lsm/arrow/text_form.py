@@ -105,7 +105,10 @@ def coded_texts(batches: Iterable[pa.RecordBatch], schema: pa.Schema, dictionari
 
 
 def _are_few(chunks: Sequence[Any]) -> bool:
-    """Return whether at least half of the texts are few."""
+    """Return whether a dictionary fits a text column.
+
+    It fits a short column, and one with at least half of its texts in chunks that repeat texts.
+    """
     count = sum(map(len, chunks))
     return count <= _SHORT or 2 * sum([len(chunk) for chunk in chunks if pa.types.is_dictionary(chunk.type) or _repeats(chunk)]) >= count
 

@@ -248,7 +248,7 @@ class BucketRoom:
 class PartitionIndex:
     """Buckets of one partition: known hashes and free room."""
 
-    known: KnownHashes
+    known_hashes: KnownHashes
     room: BucketRoom
     changed: set[int] = field(default_factory=set)
 
@@ -268,11 +268,11 @@ class PartitionIndex:
     def assign(self, hashes: Int32s) -> Int32s:
         """Return the bucket of every hash. New ones become known."""
         distinct_hashes, position = np.unique(hashes, return_inverse=True)
-        assigned = self.known.find(distinct_hashes)
+        assigned = self.known_hashes.find(distinct_hashes)
         new = assigned == UNKNOWN
         if new.any():
             assigned[new] = placed = self.room.place(int(new.sum()))
-            self.known.add(distinct_hashes[new], placed)
+            self.known_hashes.add(distinct_hashes[new], placed)
             self.changed.update(np.unique(placed).tolist())
         buckets: Int32s = assigned[position]
         return buckets
@@ -309,7 +309,7 @@ class HashBucketAssigner:
         None: it received none.
         """
         index = self._partitions.get(partition)
-        return index.known.of_bucket(bucket) if index is not None and bucket in index.changed else None
+        return index.known_hashes.of_bucket(bucket) if index is not None and bucket in index.changed else None
 
     def entries(self, partition: bytes) -> list[IndexManifestEntry]:
         """Return the hash index files of a partition.

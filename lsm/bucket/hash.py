@@ -111,6 +111,7 @@ def _buckets(columns: Sequence[Any], schema: TableSchema, buckets: int) -> Int32
     if buckets == 1:
         return np.zeros(len(columns[0]), dtype=np.int32)
     if schema.core.bucket_function_type == "mod":
+        # Java's floorMod: never negative.
         bucket_of_row: Int32s = np.mod(_integers(columns[0], types[0]), buckets).astype(np.int32)
         return bucket_of_row
     return buckets_of_hashes(bucket_hashes(columns, types), buckets)
@@ -124,6 +125,7 @@ def buckets_of_hashes(hashes: Int32s, buckets: int) -> Int32s:
     >>> buckets_of_hashes(np.array([-7, 8], np.int32), 3).tolist()
     [1, 2]
     """
+    # Java's remainder has the sign of the hash, like fmod. NumPy's % has not, and would give other buckets.
     bucket_of_hash: Int32s = np.abs(np.fmod(hashes, np.int32(buckets)))
     return bucket_of_hash
 

@@ -12,13 +12,13 @@ from manifest.store import FileStore
 
 
 def without_defaults(store: FileStore) -> FileStore:
-    """Return the store for a write of stored rows, whose nulls stay."""
+    """Return the store for copies of rows, whose nulls stay."""
     fields = tuple(replace(field, default_value=None) for field in store.schema.fields)
     return store.with_schema(store.schema.model_copy(update={"fields": fields}))
 
 
 def copy_rows(store: FileStore, split: DataSplit, write: TableWrite) -> None:
-    """Write the rows of ``split``, and the deletes that ``delete.time-retained`` keeps for late events."""
+    """Write the rows and retained deletes of ``split``."""
     names = store.schema.names
     retains = bool(store.options.delete_time_retained)
     for rows in read_split(store, split, columns=names, kinds=retains):

@@ -23,7 +23,7 @@ _NOTHING = CommitResult(None, None, replayed=False)
 
 
 def partitions_to_rescale(store: FileStore, latest: Snapshot | None, entry_filter: EntryFilter) -> list[bytes]:
-    """Return the partitions that have another number of buckets than the table's option."""
+    """Return partitions whose bucket count differs from the table's option."""
     entries = store.live_entries(latest, entry_filter)
     differing_entries = entries.select((entries.total_buckets != store.options.bucket) & (entries.bucket != POSTPONE_BUCKET))
     return list(differing_entries.partition_codes[1])
@@ -32,7 +32,7 @@ def partitions_to_rescale(store: FileStore, latest: Snapshot | None, entry_filte
 def rescale_partition(
     store: FileStore, partition: bytes, commit_id: str, *, threads: int = 2, properties: Mapping[str, str] | None = None
 ) -> CommitResult:
-    """Rewrite the rows of a partition into the table's number of buckets.
+    """Rewrite a partition into the table's number of buckets.
 
     Rows that other commits add to it meanwhile start another round, so none is lost.
 

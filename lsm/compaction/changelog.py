@@ -130,11 +130,11 @@ class CompactionChangelog:
         """
         rows = merged.rows
         levels = one_array(rows.column(LEVEL)).to_numpy(zero_copy_only=False)
-        if merged.done is None:
+        if merged.sorted_rows is None:
             new = without_level(rows if (levels < self.merged_level).all() else rows.filter(pa.array(levels < self.merged_level)))
             self.log.write(row_diff(new.slice(0, 0), drop_retracts(new), self.key))
             return
-        sorted_rows = merged.done
+        sorted_rows = merged.sorted_rows
         ordered = levels[sorted_rows.order]
         met: _Mask = np.minimum.reduceat(ordered, sorted_rows.starts) < self.merged_level
         shallowest = np.minimum.reduceat(np.where(ordered < self.merged_level, _UNKNOWN, ordered), sorted_rows.starts)

@@ -88,7 +88,7 @@ def _end(group: RangeGroup) -> int:
 def join_ranges(
     target: FileTarget, partition: bytes, bucket: int, files: Sequence[DataFileMeta], policy: SmallFilePolicy, *, full: bool = False
 ) -> CompactResult | None:
-    """Join the ranges that ``pick_ranges`` picks, each into one file with all columns.
+    """Join each range of ``pick_ranges`` into one file.
 
     None: nothing was picked. On failure all new files are deleted.
     """

@@ -34,7 +34,7 @@ class Upgrade:
 
 @dataclass(frozen=True, slots=True)
 class DropDeletes:
-    """A file that overlaps no other, but has deletes or expired rows to drop."""
+    """A file without overlaps that has deletes or expired rows to drop."""
 
     file: DataFileMeta
 
@@ -118,6 +118,7 @@ class BucketCompactor:
         self.levels = levels
         self._increment = CompactIncrement(context.rewriter.discard, WriteMetrics() if metrics is None else metrics)
         self._changelog_files: list[DataFileMeta] = []
+        # The time of the last full compaction is stored nowhere: take that of the newest file on the deepest level.
         creation_times = [file.creation_time for file in levels.files if file.level == levels.max_level and file.creation_time is not None]
         self._last_full_ms: int | None = max(creation_times, default=None)
 
@@ -272,6 +273,7 @@ class BucketCompactor:
         return self._pick_by_strategy(runs, self.context.clock())
 
     def _pick_by_strategy(self, runs: Sequence[LevelRun], now_ms: int) -> CompactUnit | None:
+        # The clock counts local time already, so gmtime adds no offset.
         hour = time.gmtime(now_ms // 1000).tm_hour
         return self.context.policy.strategy.pick(runs, self.levels.max_level, now_ms=now_ms, last_full_ms=self._last_full_ms, hour=hour)
 

@@ -82,6 +82,7 @@ class RecordExpiry:
 
     @cached_property
     def _pruner(self) -> file_pruner.FilePruner:
+        # The pruner decodes only statistics of columns in its filter, so any filter on the column will do.
         return file_pruner.FilePruner(self.store, IsNull(ColumnRef(self.column)))
 
     @cached_property

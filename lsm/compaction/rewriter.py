@@ -111,6 +111,7 @@ class MergeTreeRewriter:
 
         Ignores the file's statistics.
         """
+        # Wrong statistics are a reason for the rewrite, so they must not prune rows.
         run = SortedRun((file.without_statistics(),))
         return self.write_files(Merge(([run],)), file.level, replace(self, expiry=None).rows(run, 1, drop_delete=False))
 

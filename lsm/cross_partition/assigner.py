@@ -105,7 +105,7 @@ class CrossPartitionAssigner:
                 )
 
     def _vacate(self, keys: KeySet, locations: KeyLocations) -> KeyLocations:
-        """Note the partitions of the keys. Return no location for any key."""
+        """Note the partitions of the keys. Return no locations."""
         for number in np.unique(locations.partition[locations.partition != NOT_FOUND]).tolist():
             partition = locations.partitions[number]
             if partition not in self._vacated:

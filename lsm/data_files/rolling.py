@@ -138,7 +138,7 @@ def key_value_writer(target: FileTarget, level: int, source: FileSource) -> Roll
 
 
 class _BlobFiles:
-    """Files of one BLOB column, for the rows of one other file."""
+    """Files of one BLOB column for the rows of another file."""
 
     def __init__(self, target: FileTarget, name: str, source: FileSource, most_bytes: int) -> None:
         self.name = name
@@ -188,7 +188,7 @@ class _BlobFiles:
 
 
 class BlobRollingWriter(RollingFileWriter):
-    """Writer of rows whose BLOB columns are in files of their own.
+    """Writer of rows with BLOB columns in separate files.
 
     Each file of the other columns is followed by the files of each BLOB column of its rows (Paimon's ``DedicatedFormatRollingFileWriter``).
     """
@@ -240,7 +240,7 @@ def row_writer(target: FileTarget, source: FileSource, first_sequence: int) -> R
 
 
 def whole_file_writer(target: FileTarget, source: FileSource) -> RollingFileWriter:
-    """Return a writer of one file for rows of one range of row ids, of any size."""
+    """Return a writer of one file, of any size, for a range of row ids."""
     numbers = RowNumbers(0)
     return RollingFileWriter(
         lambda: RowDataFileWriter(target, source, numbers),

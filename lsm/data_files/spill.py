@@ -115,7 +115,7 @@ def _not_read(path: str, error: Exception) -> PaimonError:
 
 @contextmanager
 def _errors(path: str, damaged: Callable[[str, Exception], PaimonError]) -> Iterator[None]:
-    """Convert errors of storage, of memory, and Arrow's own to the ``damaged`` one."""
+    """Convert errors of storage, memory and Arrow."""
     try:
         with storage_errors(path):
             yield

@@ -237,6 +237,7 @@ class KeyValueDataFileWriter:
     def __post_init__(self) -> None:
         keys = self.target.keys
         plain = {KEY_PREFIX + key for key in keys} | {SEQUENCE_NUMBER}
+        # The values of a single key column are unique in a file: a dictionary would only cost bytes.
         self._file = _IndexedFile(self.target, self.level, frozenset(plain | set(keys) if len(keys) == 1 else plain))
 
     @property

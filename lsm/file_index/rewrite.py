@@ -62,7 +62,7 @@ class FileIndexRewriter:
     commit_id: str
     base_snapshot_id: int
     _attempt: str = field(default_factory=lambda: str(uuid.uuid4()))
-    _known: dict[tuple[int, tuple[str, ...] | None], _Wanted] = field(default_factory=dict, repr=False, compare=False)
+    _required_by_schema: dict[tuple[int, tuple[str, ...] | None], _RequiredIndexes] = field(default_factory=dict, repr=False, compare=False)
 
     def rewrite(self, entry: ManifestEntry) -> RewrittenIndex:
         """Build the missing indexes of one live file.
@@ -91,11 +91,13 @@ class FileIndexRewriter:
         indexes = [(*key, payloads[key]) for key in keys]
         return self._store_indexes(entry, worth_storing(indexes, self.store.schema.file_index.in_manifest_threshold), bytes_read)
 
-    def _required(self, file: DataFileMeta) -> _Wanted:
-        required = self._known.get((file.schema_id, file.write_cols))
+    def _required(self, file: DataFileMeta) -> _RequiredIndexes:
+        required = self._required_by_schema.get((file.schema_id, file.write_cols))
         if required is None:
             schema = self.store.schemas.get(file.schema_id)
-            required = self._known[file.schema_id, file.write_cols] = _Wanted.of(self.store.schema, schema, file.write_cols)
+            required = self._required_by_schema[file.schema_id, file.write_cols] = _RequiredIndexes.of(
+                self.store.schema, schema, file.write_cols
+            )
         return required
 
     def _is_in_place(self, file: DataFileMeta, old: _Existing, keys: Collection[Key]) -> bool:
@@ -109,7 +111,9 @@ class FileIndexRewriter:
         small = old.size <= self.store.schema.file_index.in_manifest_threshold
         return places == 1 and old.entries.keys() == set(keys) and (file.embedded_index is not None) == small
 
-    def _build(self, entry: ManifestEntry, required: _Wanted, specs: Sequence[IndexSpec], report: ReadReport) -> dict[Key, bytes | None]:
+    def _build(
+        self, entry: ManifestEntry, required: _RequiredIndexes, specs: Sequence[IndexSpec], report: ReadReport
+    ) -> dict[Key, bytes | None]:
         """Build index payloads from the file's rows.
 
         None for an empty index. Indexes that do not support the values are omitted.
@@ -163,7 +167,7 @@ def side_file_name(file: DataFileMeta, commit_id: str, attempt: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class _Wanted:
+class _RequiredIndexes:
     """Required indexes of files of one schema.
 
     ``schema`` is the schema of the files with the current table options.
@@ -198,7 +202,7 @@ class _Existing:
     Has no entries if there is no readable container.
     """
 
-    place: IndexPlace | None = None
+    location: IndexPlace | None = None
     entries: Mapping[Key, ContainerEntry] = field(default_factory=dict)
 
     @classmethod
@@ -214,14 +218,14 @@ class _Existing:
     @property
     def size(self) -> int:
         """Bytes of the container."""
-        return 0 if self.place is None else self.place.container.size
+        return 0 if self.location is None else self.location.container.size
 
     @property
     def bytes_read(self) -> int:
         """Bytes read from a side file."""
-        return 0 if self.place is None or self.place.path is None else self.place.container.bytes_read
+        return 0 if self.location is None or self.location.path is None else self.location.container.bytes_read
 
-    def built_as(self, required: _Wanted, row_count: int) -> set[Key]:
+    def built_as(self, required: _RequiredIndexes, row_count: int) -> set[Key]:
         """Return the indexes that match the options, with row blocks.
 
         Only the first bytes of an index are compared.
@@ -243,15 +247,15 @@ class _Existing:
         blocks = _keys(spec)[1]
         if blocks in self.entries:
             return pay and self._is_as(blocks, spec, schema, row_count)
-        return not pay or self.place is None or self.place.path is None
+        return not pay or self.location is None or self.location.path is None
 
     def _is_as(self, key: Key, spec: IndexSpec, schema: TableSchema, row_count: int) -> bool:
         index = self.entries.get(key)
-        if index is None or self.place is None:
+        if index is None or self.location is None:
             return False
         column_type = type_of(spec.column, schema.column_types)
         try:
-            payload = None if index.is_empty else self.place.container.payload(index)
+            payload = None if index.is_empty else self.location.container.payload(index)
             return has_same_options(index.index_type, payload, column_type, spec.options, row_count)
         except (PaimonError, OSError):
             return False
@@ -261,9 +265,9 @@ class _Existing:
 
         The result is empty unless all payloads can be read.
         """
-        if self.place is None:
+        if self.location is None:
             return {}
-        container = self.place.container
+        container = self.location.container
         try:
             return {key: None if (index := self.entries[key]).is_empty else container.payload(index).whole() for key in keys}
         except (PaimonError, OSError):

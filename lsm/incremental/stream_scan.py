@@ -399,7 +399,7 @@ class StreamScan:
         return self.overwrites and snapshot.commit_kind is CommitKind.OVERWRITE
 
     def _refuse_replaced(self, position: Position) -> None:
-        """Raise ``SnapshotNotFound`` if what was read is no longer part of the history."""
+        """Raise ``SnapshotNotFound`` if read snapshots left the history."""
         key = position.newest_before
         if key is not None and self.store.snapshots.was_replaced(key):
             raise self._replaced(key.id)

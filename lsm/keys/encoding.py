@@ -133,6 +133,7 @@ def _variable_words(array: Any) -> list[WordOf]:
     padded = np.zeros(last - first + _WORD_BYTES, np.uint8)
     if data is not None:
         padded[: last - first] = np.frombuffer(data, np.uint8, count=last)[first:]
+    # Stride 1: a word of eight bytes can begin at every byte.
     unaligned: AnyArray = np.ndarray((last - first + 1,), np.dtype(">u8"), padded.data, strides=(1,))
     starts = starts - first
 
@@ -145,6 +146,7 @@ def _variable_words(array: Any) -> list[WordOf]:
             begin_in_data = np.minimum(begin + position * _WORD_BYTES, last - first)
             read = unaligned[begin_in_data].astype(np.uint64)
             unused = ((_WORD_BYTES - rest) * 8).astype(np.uint64)
+            # A shift by 64 bits is undefined in C: shift by at most 63, and set empty words apart.
             used_bytes = np.where(rest == 0, np.uint64(0), read >> np.minimum(unused, np.uint64(63)))
             return np.where(rest == 0, np.uint64(0), used_bytes << np.minimum(unused, np.uint64(63)))
 

@@ -36,7 +36,7 @@ class SortKey:
 
     @classmethod
     def of(cls, schema: TableSchema) -> SortKey:
-        """Return the order of a table: trimmed primary key, then ``sequence.field`` in its direction."""
+        """Return the order of rows in the buckets of a table."""
         return cls(schema.trimmed_primary_keys, schema.core.sequence_field, schema.core.sequence_descending)
 
     def key_words(self, table: Any) -> list[WordColumn]:
@@ -151,9 +151,10 @@ def _argsort(code: UInt64s, bits: int, *, runs: bool) -> tuple[Int64s, Mask, boo
     Exact means that all bits were compared.
     """
     rows = len(code)
-    if runs:
+    if runs:  # timsort merges sorted runs without a full sort
         order = np.argsort(code, kind="stable")
         return order, _changes(code[order]), True
+    # NumPy sorts values faster than it computes an argsort: the position is in the low bits of the value.
     position_bits = np.uint64(max(1, (rows - 1).bit_length()))
     dropped = np.uint64(max(0, bits + int(position_bits) - 64))
     packed = ((code >> dropped) << position_bits) | np.arange(rows, dtype=np.uint64)

@@ -61,7 +61,9 @@ class SortedKeys:
         return codes
 
     def values(self, position: int, data_type: DataType) -> AnyArray | None:
-        """Return the distinct values of a column, ascending, as file bounds store them.
+        """Return the distinct values of a column, ascending.
+
+        They have the form of file bounds.
 
         None: bounds of its type are not certain.
         """
@@ -73,7 +75,7 @@ class SortedKeys:
         return distinct_values
 
     def ends(self, position: int, data_type: DataType) -> AnyArray | None:
-        """Return the least and the greatest value of a column, as ``values`` does."""
+        """Return the least and the greatest of ``values``."""
         if data_type.kind in FLOATS or not len(self):
             return None
         column = self.columns[position]
@@ -154,7 +156,7 @@ class KeyBlock:
         return self.codes.nbytes + (0 if self.rows is None else self.rows.nbytes)
 
     def find(self, keys: SortedKeys, key_numbers: Indices) -> tuple[Indices, Int64s]:
-        """Return the keys among ``key_numbers`` that a row has, and its position.
+        """Return the keys that have a row, and its position.
 
         ``key_numbers`` are ascending numbers of ``keys``.
         """

@@ -172,6 +172,7 @@ def _float_sums(steps: NumberSteps, numbers: _Numbers) -> _Numbers:
         for number, (alive, round_steps) in enumerate(steps.rounds(order, 1)):
             if number == thresholds.sum_rounds:
                 for key, rest in enumerate(steps.rests(order, round_steps)):
+                    # np.sum adds pairwise, and rounds floats in another way than one addition after the other.
                     sums[key] = np.add.accumulate(np.append(sums[key], signed[rest]))[-1]
                 break
             sums[:alive] += signed[round_steps]

@@ -66,7 +66,7 @@ class MergeFunction(Protocol):
         """
 
     def copies(self, column: str) -> bool:
-        """Return whether a merged value is null or the value of one version."""
+        """Return whether merged values are copies or null."""
 
     def fold(self, rows: Any, sorted_rows: Sorted) -> Any:
         """Return at most one row per key, in key order.

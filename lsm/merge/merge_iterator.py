@@ -74,11 +74,11 @@ class Fold(Protocol):
 class MergeRound:
     """All versions of some keys, and their merge result.
 
-    Without ``done`` every row is the only version of its key, and ``result`` is ``rows``.
+    Without ``sorted_rows`` every row is the only version of its key, and ``result`` is ``rows``.
     """
 
     rows: Any
-    done: Sorted | None
+    sorted_rows: Sorted | None
     result: Any
 
 

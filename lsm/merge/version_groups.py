@@ -46,7 +46,7 @@ class Versions:
 
     @cached_property
     def last(self) -> Int64s:
-        """Last place of every key."""
+        """Position of the last version of every key."""
         ends: Int64s = self.starts + self.sizes - 1
         return ends
 
@@ -132,7 +132,7 @@ class GroupFold:
     """
 
     rows: Any
-    done: Sorted
+    sorted_rows: Sorted
     versions: Versions
     is_single: Mask
 
@@ -154,7 +154,7 @@ class GroupFold:
 
     @cached_property
     def _single_rows(self) -> Int64s:
-        return self.done.order[self.done.starts[self.is_single]]
+        return self.sorted_rows.order[self.sorted_rows.starts[self.is_single]]
 
     def gather(self, name: str, rows: Int64s) -> Any:
         """Return the folded column with the values of ``rows``.
@@ -195,7 +195,7 @@ class Best:
     _open: Int64s = field(default_factory=lambda: np.empty(0, np.int64))
 
     def of(self, column: Any, candidates: Mask) -> Int64s:
-        """Return the place of the best candidate, or -1.
+        """Return the position of each key's best version, or -1.
 
         >>> versions = Versions(np.arange(4), np.array([0, 3]))
         >>> Best(versions).of(pa.array(["b", "ba", "a", None]), np.array([True, True, True, False])).tolist()

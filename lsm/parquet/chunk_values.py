@@ -1,6 +1,6 @@
 """Bloom filters and dictionaries of column chunks.
 
-Both show that a chunk has none of some values, whoever wrote the file. A Bloom filter is Parquet's split block Bloom filter: a value
+Both show that a chunk lacks some values, in files of every writer. A Bloom filter is Parquet's split block Bloom filter: a value
 sets one bit in each of the eight words of a block. A dictionary has all values of a chunk if all its data pages use the dictionary.
 
 Only values with one plain encoding are searched: no NaN, no INT96, no decimals of variable length.
@@ -63,7 +63,7 @@ _CODECS = {
 
 @dataclass(frozen=True, slots=True)
 class ChunkValues:
-    """Places of a chunk's Bloom filter and dictionary.
+    """Locations of a chunk's Bloom filter and dictionary.
 
     Args:
         bloom: Offset of the Bloom filter, and its length, 0 if unknown. None: there is no filter.
@@ -83,7 +83,7 @@ class ChunkValues:
 
     @classmethod
     def of(cls, meta: Struct) -> ChunkValues | None:
-        """Return the places that ``ColumnMetaData`` has.
+        """Return the locations in ``ColumnMetaData``.
 
         None: there are none.
         """
@@ -99,12 +99,12 @@ class ChunkValues:
         return cls(bloom, dictionary, *[value(meta, number) for number in _OF_META])
 
     def bloom_cost(self, searched: int) -> int:
-        """Return the bytes read to search the Bloom filter for ``searched`` values."""
+        """Return the bytes read for a search of ``searched`` values."""
         return _HEADER + searched * _BLOCK
 
 
 def _has_readable_dictionary(meta: Struct) -> bool:
-    """Return whether all data pages use a dictionary with a known codec."""
+    """Return whether all data pages use a readable dictionary."""
     codec, stats = value(meta, ColumnMetaData.CODEC), list_of(meta, ColumnMetaData.ENCODING_STATS)
     if codec != CompressionCodec.UNCOMPRESSED and codec not in _CODECS:
         return False

@@ -46,7 +46,7 @@ _ENDS_EARLY = "the runs of a page end early"
 _PACKED = -1
 """Marks packed values among repeated ones."""
 _USED_ONCE = object()
-"""In the cache: the place of a dictionary whose page was read once."""
+"""Cache entry of a dictionary whose page was read once."""
 _MARK_BYTES = 100
 _LENGTH_BYTES = 4
 _MORE, _MORE_LEVELS = 1.1, 64
@@ -111,7 +111,7 @@ class _Levels:
     ``of_element`` is the least definition level of a row with elements.
     """
 
-    most: int
+    max_definition: int
     of_element: int
     repeats: bool
 
@@ -195,7 +195,7 @@ def _read_values(page: _Page, depth: _Levels, page_rows: RowsOfPage, coded: _Fou
         raise ValueError(f"a page has {page.count} rows, but its index says {count}")
     position = 0
     ranks: list[Code] = list(rows)
-    if depth.most:
+    if depth.max_definition:
         position, end = _section(page.data, 0)
         _, stop, packed_at, level = next(_runs(page.data, position, end, 1, count))
         if packed_at < 0 and stop >= count:  # the usual case: all or no values are null
@@ -221,8 +221,8 @@ def _read_lists(page: _Page, depth: _Levels, page_rows: RowsOfPage, coded: _Foun
     if len(starts) <= rows[-1] or starts[0] != 0 or (needed == page.count and len(starts) != count):
         raise ValueError(f"a page has {len(starts)} rows, but its index says {count}")
     start_of_levels, end = _section(page.data, end)
-    definition = levels(page.data, start_of_levels, end, depth.most.bit_length(), needed)
-    defined = definition == depth.most
+    definition = levels(page.data, start_of_levels, end, depth.max_definition.bit_length(), needed)
+    defined = definition == depth.max_definition
     before = np.cumsum(defined) - 1
     ranks: list[Code] = []
     for row in rows:
@@ -245,7 +245,7 @@ def _section(data: bytes, offset: int) -> tuple[int, int]:
 
 
 def _add_codes(page: _Page, offset: int, ranks: Sequence[Code], coded: _Found) -> None:
-    """Add the dictionary codes of the values with these ascending ranks. None: null."""
+    """Add the dictionary codes of ascending ranks. None: null."""
     value_ranks = [rank for rank in ranks if rank is not None]
     codes = iter(codes_at(page.data, offset + 1, len(page.data), page.data[offset], value_ranks) if value_ranks else ())
     coded.codes.extend(None if rank is None else next(codes) for rank in ranks)
@@ -350,7 +350,7 @@ def levels(data: bytes, offset: int, end: int, width: int, count: int) -> UInt8s
 
 
 def _decode_dictionary(leaf: ColumnPages) -> Any:
-    """Decode a dictionary page as if it were a page of plain values."""
+    """Decode a dictionary page like a page of plain values."""
     start, end = value(leaf.meta, ColumnMetaData.DICTIONARY_PAGE_OFFSET), value(leaf.meta, ColumnMetaData.DATA_PAGE_OFFSET)
     raw = leaf.indexes.read_range(start, end - start)
     header, length = decode_struct(raw[:LONGEST])

@@ -188,13 +188,15 @@ def _check_column(field: DataField, leaves: Sequence[LeafColumn], *, strict: boo
 
 
 def _unshredded(leaves: Sequence[LeafColumn], variants: Sequence[tuple[str | None, ...]]) -> list[LeafColumn]:
-    """Return the leaves without typed parts of VARIANTs, each ``value`` before its ``metadata``.
+    """Return the leaves without typed parts of VARIANTs.
+
+    Each ``value`` comes before its ``metadata``.
 
     variants: Names of the VARIANTs below the top-level column.
     """
 
     def part(leaf: LeafColumn) -> bytes | None:
-        """Return the name of the part of a VARIANT that a leaf is in."""
+        """Return the part of a VARIANT that a leaf belongs to."""
         for names in variants:
             path_in_variant = leaf.path[1 : 2 + len(names)]
             if len(path_in_variant) > len(names) and all(

@@ -98,6 +98,7 @@ class CachedFooter:
         readable = maps_as_lists(footer)
         if readable is not None:
             footer, encoded = readable, encode_struct(readable)
+        # Arrow reads a footer only as the end of a file: build a file without pages.
         content = b"".join([PARQUET_MAGIC, encoded, len(encoded).to_bytes(4, "little"), PARQUET_MAGIC])
         file = pq.ParquetFile(pa.BufferReader(content), coerce_int96_timestamp_unit="us")
         try:
@@ -153,7 +154,7 @@ class CachedFooter:
 
 
 def _chunk_facts(footer: Struct) -> tuple[dict[tuple[int, int], int], dict[tuple[int, int], ChunkValues]]:
-    """Return decoded bytes of texts, and places of values, by chunk."""
+    """Return decoded text bytes and value locations, by chunk."""
     texts: dict[tuple[int, int], int] = {}
     values: dict[tuple[int, int], ChunkValues] = {}
     for index, group in enumerate(list_of(footer, FileMetaData.ROW_GROUPS)):

@@ -352,7 +352,7 @@ class TouchedPages:
 
     def __init__(self, rows: Int64s) -> None:
         self._rows = rows
-        self._known: dict[int, tuple[Int64s, Int64s]] = {}
+        self._pages_by_starts: dict[int, tuple[Int64s, Int64s]] = {}
         self._breaks: dict[int, tuple[bytes, bytes]] = {}
         self._inside: dict[int, list[RowsOfPage]] = {}
 
@@ -361,9 +361,9 @@ class TouchedPages:
 
         ``starts`` are the first rows of its pages.
         """
-        cached = self._known.get(id(starts))
+        cached = self._pages_by_starts.get(id(starts))
         if cached is None:  # keep the array alive while its id is a key
-            cached = self._known[id(starts)] = starts, np.flatnonzero(np.diff(np.searchsorted(self._rows, starts)))
+            cached = self._pages_by_starts[id(starts)] = starts, np.flatnonzero(np.diff(np.searchsorted(self._rows, starts)))
         return cached[1]
 
     def rows(self, starts: Int64s) -> list[RowsOfPage]:

@@ -197,7 +197,7 @@ class ParquetDataFile:
 
     @cached_property
     def _read_verified(self) -> ReadRange:
-        """Reader that verifies the checksums of indexes, if the file has them."""
+        """Reader that verifies the checksums of indexes, if present."""
         checksums = self._footer.checksums
         return self._read_range if checksums is None else checksums.reading(self._read_range)
 

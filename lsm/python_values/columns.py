@@ -60,7 +60,7 @@ def python_column(name: str, values: Any, target_type: pa.DataType | None, *, fi
 
 
 def _wider(values: Sequence[Any], target_type: pa.DataType) -> pa.Array | None:
-    """Return numbers in a type of their own. None: some value is no number, or ``target_type`` has none."""
+    """Return numbers in their inferred type. None: not only numbers."""
     try:
         kind = infer_type(values)
         return python_array(values, kind) if _is_number(target_type) and _is_number(kind) else None

@@ -89,17 +89,17 @@ def candidate_keys(reads: Sequence[DataFileRead], rows: int, limit: int | None =
         return None
     if search.ended:
         return None
-    return SortedKeys.of(pa.Table.from_batches(search.found).columns) if search.found else SortedKeys((pa.nulls(0),))
+    return SortedKeys.of(pa.Table.from_batches(search.matches).columns) if search.matches else SortedKeys((pa.nulls(0),))
 
 
 @dataclass
 class _Search:
-    """Rows found in the files of a section, up to ``most``."""
+    """Rows found in the files of a section, up to ``max_rows``."""
 
-    most: int
+    max_rows: int
     count: int = 0
     ended: bool = False
-    found: list[pa.RecordBatch] = field(default_factory=list)
+    matches: list[pa.RecordBatch] = field(default_factory=list)
 
     def read(self, read: DataFileRead) -> None:
         """Add the rows of a file, unless there are too many."""
@@ -108,8 +108,8 @@ class _Search:
         for batch in read.batches():
             # Threads may lose an addition here, which only ends the search later. Each sets ``ended`` before it drops rows.
             self.count += batch.num_rows
-            if self.count > self.most:
+            if self.count > self.max_rows:
                 self.ended = True
                 return
             if batch.num_rows:
-                self.found.append(batch)
+                self.matches.append(batch)

@@ -112,7 +112,10 @@ class KeyedRead:
         return self._drop_dead(positions, numbers)
 
     def warm(self, room: Callable[[], int]) -> None:
-        """Cache the bounds of all key pages, and the keys, group by group, while there is ``room`` for their bytes."""
+        """Cache bounds and keys of all pages while there is ``room``.
+
+        Keys are read by row group. ``room`` returns the bytes left.
+        """
         key_pages = self._pages
         missing = [page for page in range(len(key_pages.groups)) if self._parts.get(self._place(key_pages, page)) is None]
         for _, pages in groupby(missing, lambda page: int(key_pages.groups[page])):
@@ -244,7 +247,7 @@ def _spans(low: Any, high: Any, values: Any) -> Mask:
 
 
 def _meets(low: Any, high: Any, ends: Any) -> Mask:
-    """Return which ranges meet the range from the first to the last of ``ends``."""
+    """Return which ranges overlap the range of ``ends``."""
     # Not as scalars: NumPy would drop the NUL bytes at their end.
     mask: Mask = (low <= ends[-1:]) & (high >= ends[:1])
     return mask

@@ -142,7 +142,10 @@ class _MetadataRead:
             yield self._complete(rows, {FILE_PATH: file_read.path})
 
     def _by_row_ids(self, group: Sequence[DataFileMeta], metadata_columns: set[str]) -> Iterator[Any]:
-        """Yield the rows of a range of row ids. The position is that of the row id in its file."""
+        """Yield the rows of a range of row ids.
+
+        The position is that of the row id in its file.
+        """
         if len(group) > 1 and metadata_columns & IN_FILES:
             raise UnsupportedTable(
                 f"{self.store.root}: the columns of rows {group[0].first_row_id} and after are in {len(group)} files, so the rows have no "

@@ -38,14 +38,14 @@ class OrderedRuns:
 
     @property
     def few_searches(self) -> bool:
-        """Whether the keys of one run are soon found in the others, so that a merge costs more."""
+        """Whether searches of keys cost less than a merge."""
         rows = [sum(file.row_count for file in run.files) for run in self.runs]
         # The keys of the run with fewer rows are searched in the other one.
         searches = sum(min(later, earlier) for index, later in enumerate(rows) for earlier in rows[:index])
         return searches * thresholds.rows_per_search <= sum(rows)
 
     def first_of(self, keys: SortedKeys, columns: Sequence[str]) -> Iterator[Any]:
-        """Yield the first version of each of ``keys``, without a filter, unless it is a retract."""
+        """Yield the first version of each key, unless a retract."""
         key_numbers = np.arange(len(keys))
         for run in self.runs:
             for file in run.files:
@@ -58,7 +58,7 @@ class OrderedRuns:
                     yield from read.read.at(rows)
 
     def matching(self, columns: Sequence[str], report: ReadReport) -> Iterator[Any]:
-        """Yield the first versions that match the filter of ``alone``, unless they are retracts.
+        """Yield the matching first versions, unless retracts.
 
         ``columns`` have the key columns. ``report`` counts matching versions.
         """

@@ -309,7 +309,7 @@ class RowGroupRead:
             yield self._assemble(rest, rest.num_rows, filter_batch)
 
     def _filter(self, group: RowGroup, pages: GroupPages | None, selected: _ChosenRows) -> tuple[_ChosenRows, Any] | None:
-        """Return the matching ones of the chosen rows, and their filter columns. None: there is no match."""
+        """Return the matching rows and their filter columns, or None."""
         filter_batch = self._by_pages(self._filter_columns, group, pages, selected)
         if filter_batch is None and self._texts is not None and self._texts.strike_others(group, mask := selected.mask):
             selected = _ChosenRows(group.num_rows, mask=mask)

@@ -167,7 +167,7 @@ class SplitRead:
 
     @cached_property
     def _sought(self) -> SortedKeys | None:
-        """Keys of ``keys`` that belong to the partition of the split, without partition columns."""
+        """Keys in the split's partition, without partition columns."""
         if self.keys is None:
             return None
         schema, keys = self.store.schema, self.keys
@@ -322,7 +322,7 @@ class SplitRead:
         return large and runs.few_searches and not computed_predicates(self.predicate)
 
     def _candidates(self, files: Sequence[DataFileMeta], fold: MergeFunction) -> SortedKeys | None:
-        """Return the keys of a section that may match. None: any key may."""
+        """Return the keys that may match. None: any key may."""
         rows = sum(file.row_count for file in files)
         if rows < thresholds.candidate_rows:
             return None

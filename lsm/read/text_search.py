@@ -36,16 +36,16 @@ class TextRows:
     texts: Sequence[str]
     groups: Sequence[RowGroup]
     report: ReadReport
-    _found: dict[int, _Rows | None] = field(default_factory=dict, repr=False)
+    _rows_by_group: dict[int, _Rows | None] = field(default_factory=dict, repr=False)
 
     def strike_others(self, group: RowGroup, row_mask: Mask) -> bool:
         """Remove rows without any of the texts from ``row_mask``.
 
         ``row_mask`` is a mask of the group's rows. False: a search is not possible here.
         """
-        if group.index not in self._found:
+        if group.index not in self._rows_by_group:
             self._search([each for each in self.groups if each.index >= group.index])
-        rows = self._found[group.index]
+        rows = self._rows_by_group[group.index]
         if rows is None:
             return False
         has_text = np.zeros(group.num_rows, np.bool_)
@@ -60,4 +60,6 @@ class TextRows:
         rows_by_group = self.data.rows_of_texts(pages, self.column, self.texts) if len(pages) == len(searched_groups) else None
         if rows_by_group is not None:
             self.report.bytes_read += sum(sizes[: len(searched_groups)])
-        self._found.update(zip((group.index for group in searched_groups), rows_by_group or [None] * len(searched_groups), strict=True))
+        self._rows_by_group.update(
+            zip((group.index for group in searched_groups), rows_by_group or [None] * len(searched_groups), strict=True)
+        )

@@ -39,7 +39,7 @@ class BucketPlace:
 
     @classmethod
     def of(cls, store: FileStore, split: DataSplit) -> BucketPlace:
-        """Return the place of the keys in a split."""
+        """Return the partition and bucket of a split."""
         schema = store.schema
         values = dict(zip(store.partition.names, store.partition.decode(split.partition), strict=True))
         has_bucket = BucketPruner.applies(schema) and split.total_buckets == schema.core.bucket
@@ -98,11 +98,11 @@ def keys_by_bucket(keys: KeySet, schema: TableSchema) -> list[BucketKeys]:
 class HeldBucket:
     """Splits of a bucket, with the key ranges of their files.
 
-    ``others`` is the number of the table's files that are not in ``splits``.
+    ``other_files`` is the number of the table's files that are not in ``splits``.
     """
 
     splits: tuple[DataSplit, ...]
-    others: int
+    other_files: int
     low: AnyArray
     high: AnyArray
     layout: Layout
@@ -140,7 +140,7 @@ def plan_of_keys(snapshot_id: int, cached_buckets: Sequence[tuple[HeldBucket, So
     splits = [split for bucket, keys in cached_buckets for split in bucket.holding(keys)]
     bucket_files = sum(len(bucket.low) for bucket, _ in cached_buckets)
     selected_files = sum(len(split.files) for split in splits)
-    total = bucket_files if not cached_buckets else cached_buckets[0][0].others + len(cached_buckets[0][0].low)
+    total = bucket_files if not cached_buckets else cached_buckets[0][0].other_files + len(cached_buckets[0][0].low)
     size = sum(split.file_size for split in splits)
     report = (
         Stage("bucket", bucket_files, max(0, total - bucket_files), note=f"{len(cached_buckets)} held buckets"),

@@ -40,7 +40,7 @@ def splits_of(entries: EntryColumns, groups: Sequence[WeightedFiles], vectors: V
 
 
 def _vectors_of(vectors: Vectors, bucket: tuple[bytes, int], files: Sequence[DataFileMeta]) -> tuple[DeletionFile | None, ...]:
-    """Return the vector of each file, () if the table has none.
+    """Return the vector of each file, or ().
 
     Raises ``CorruptFile`` if a vector has more positions than its file has rows.
     """

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from itertools import product
 from math import prod
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeAlias
 
 import pyarrow as pa
 
@@ -36,6 +36,9 @@ from sparkexpr.expression.compute import compute
 from sparkexpr.expression.tree import ColumnValue, Expression, LiteralValue, map_columns
 from sparkexpr.values.column_type import FLOATS, ColumnType, Kind, Plain
 from sparkexpr.values.plain_value import literal_array
+
+_ColumnValues: TypeAlias = tuple[str, dict[Any, Plain]]
+"""A column and the values that a term allows, by their spelling."""
 
 
 def is_short(predicate: Predicate) -> bool:
@@ -199,9 +202,12 @@ def bucket_keys(predicate: Predicate | None, columns: Sequence[str], types: Mapp
     >>> bucket_keys(And((a, b)), ["a", "b"], {"a": ColumnType(Kind.INT), "b": ColumnType(Kind.INT)})
     [(1, 2), (1, 3)]
     """
+    return _combinations([_values(term, types) for term in conjuncts(predicate)], columns)
+
+
+def _combinations(values_of_terms: Sequence[_ColumnValues | None], columns: Sequence[str]) -> list[tuple[Plain, ...]] | None:
     choices: dict[str, dict[Any, Plain]] = {}
-    for term in conjuncts(predicate):
-        column_values = _values(term, types)
+    for column_values in values_of_terms:
         if column_values is None or column_values[0] not in columns:
             continue
         column, values = column_values
@@ -215,7 +221,7 @@ def bucket_keys(predicate: Predicate | None, columns: Sequence[str], types: Mapp
 
 
 def whole_keys(predicate: Predicate | None, schema: TableSchema) -> tuple[KeySet | None, Predicate | None]:
-    """Return the primary keys that a matching row can have, and the filter that remains to be checked on their rows.
+    """Return the possible primary keys, and the filter that remains.
 
     None: the filter does not fix every column of the key.
 
@@ -230,18 +236,20 @@ def whole_keys(predicate: Predicate | None, schema: TableSchema) -> tuple[KeySet
     kinds = {types[name].kind for name in names}
     if predicate is None or not names or Kind.CHAR in kinds:
         return None, predicate
-    key_rows = bucket_keys(predicate, names, types)
+    values_of_terms = [_values(term, types) for term in conjuncts(predicate)]
+    key_rows = _combinations(values_of_terms, names)
     if key_rows is None:
         return None, predicate
     columns = [literal_array(values, types[name]) for name, values in zip(names, zip(*key_rows, strict=True), strict=True)]
     keys = KeySet(pa.table(columns, names=list(names)))
     if kinds & FLOATS:  # a literal may be no value of a FLOAT column
         return keys, predicate
-    rest = [term for term in conjuncts(predicate) if (column_values := _values(term, types)) is None or column_values[0] not in names]
+    terms = zip(conjuncts(predicate), values_of_terms, strict=True)
+    rest = [term for term, column_values in terms if column_values is None or column_values[0] not in names]
     return keys, all_of(*rest) if rest else None
 
 
-def _values(term: Predicate, types: Mapping[str, ColumnType]) -> tuple[str, dict[Any, Plain]] | None:
+def _values(term: Predicate, types: Mapping[str, ColumnType]) -> _ColumnValues | None:
     """Return the column and the values that a term allows.
 
     None: the term is not an equality, IN, or OR of them on one column.

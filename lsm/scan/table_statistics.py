@@ -99,7 +99,7 @@ class _Column:
     nulls: int = 0
     values: int = 0
     least: Plain = None
-    most: Plain = None
+    greatest: Plain = None
     length: int = 0
     longest: int = 0
     distinct: DistinctCounter = field(default_factory=DistinctCounter)
@@ -128,17 +128,17 @@ class _Column:
         if kind.kind in BINARIES:
             return
         low, high = extremes(dense, kind)
-        if self.least is None or self.most is None:
-            self.least, self.most = low, high
+        if self.least is None or self.greatest is None:
+            self.least, self.greatest = low, high
         else:
             self.least = min(self.least, low, key=spark_order_key)
-            self.most = max(self.most, high, key=spark_order_key)
+            self.greatest = max(self.greatest, high, key=spark_order_key)
 
     def finish(self) -> ColumnStatistics:
         kind = self.column.type.kind
         if self.column.type.is_nested or kind in {Kind.VARIANT, Kind.BLOB}:
             return ColumnStatistics(col_id=self.column.id, null_count=self.nulls)
-        least, greatest = value_text(self.least, self.column.type), value_text(self.most, self.column.type)
+        least, greatest = value_text(self.least, self.column.type), value_text(self.greatest, self.column.type)
         has_lengths = kind in STRINGS or kind in BINARIES
         fixed = _fixed_length(self.column.type.column_type)
         return ColumnStatistics(

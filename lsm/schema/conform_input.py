@@ -170,7 +170,7 @@ def has_null(column: Any, data_type: DataType) -> bool:
 
 
 def _overlong(column: Any, data_type: DataType) -> tuple[int, DataType] | None:
-    """Return the length of a text or binary that does not fit its type, and that type.
+    """Return an excessive length, and the type that it exceeds.
 
     Parts of nested types are checked too. None: all fit.
     """
@@ -188,7 +188,7 @@ def _is_bounded(data_type: DataType) -> bool:
 
 
 def nested_parts(column: Any, data_type: DataType) -> Iterator[tuple[Any, DataType]]:
-    """Yield the values inside a nested column, without those of nulls, and their types.
+    """Yield the inner values of a nested column, and their types.
 
     Fields of rows are found by name: their order is not that of the type.
     """

@@ -253,7 +253,7 @@ def to_read_schema(array: Any, file: DataType, read: DataType) -> Any:
 
 
 def way_back(name: str, file: DataType, read: DataType) -> str:
-    """Return the advice for a column whose type ``read`` cannot have the values of a file.
+    """Return advice for values of a file outside of ``read``.
 
     >>> way_back("n", DataType(Kind.INT), DataType(Kind.BOOLEAN))
     "the file has INT; to read it again, call change_type('n', 'INT', force=True)"

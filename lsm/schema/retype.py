@@ -22,7 +22,7 @@ from sparkexpr.values.column_type import BINARIES, STRINGS
 
 @dataclass
 class RetypeCount:
-    """Number of values by the effect of a type change, nulls excluded.
+    """Number of non-null values by the effect of a type change.
 
     Args:
         values: All values that get another type, also inside lists, maps and rows.
@@ -81,7 +81,10 @@ class RetypeCount:
 
 
 def _same(before: Any, after: Any, old: DataType, new: DataType) -> Mask:
-    """Return which values a cast keeps. Raises ``CastFailed`` if one cannot be cast back."""
+    """Return which values a cast keeps.
+
+    Raises ``CastFailed`` if a value cannot be cast back.
+    """
     back = after
     if not (old.kind in BINARIES and new.kind in BINARIES):  # BINARY pads, which the cast back would hide
         if cast_of(new, old) is Cast.NONE:
@@ -94,7 +97,7 @@ def _same(before: Any, after: Any, old: DataType, new: DataType) -> Mask:
 
 
 def _leaves(array: Any, old: DataType, new: DataType) -> Iterator[tuple[Any, DataType, DataType]]:
-    """Yield the non-null values of a column, with their types before and after."""
+    """Yield the non-null values of a column with both types."""
     array = one_array(array)
     if old.with_nullable(nullable=True) == new.with_nullable(nullable=True):
         return

@@ -27,7 +27,7 @@ from sparkexpr.values.column_type import Kind
 
 @dataclass(frozen=True)
 class RowRange:
-    """Rows with adjacent ids, and the files of their columns, newest first."""
+    """Rows with adjacent ids, and their column files, newest first."""
 
     store: FileStore
     split: DataSplit
@@ -66,8 +66,8 @@ def row_ranges(store: FileStore, splits: Sequence[DataSplit], predicate: Predica
     for split in splits:
         if any(vector is not None for vector in split.deletion_files or ()):
             raise UnsupportedTable(
-                f"{store.root}: options 'data-evolution.enabled' and 'deletion-vectors.enabled': rows are marked as deleted, so their columns "
-                "cannot be written anew here; update with the engine that deleted them"
+                f"{store.root}: options 'data-evolution.enabled' and 'deletion-vectors.enabled': rows are marked as deleted, and new "
+                "files of columns would show them again. Update with the engine that deleted them"
             )
         ranges += [rows for group in range_groups(split.files) if (rows := RowRange(store, split, group, predicate)).exist()]
     return ranges

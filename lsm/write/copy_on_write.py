@@ -145,7 +145,7 @@ class AppendChange:
 
     @property
     def _writes_columns(self) -> bool:
-        """Whether new values of columns are written beside the rows, which keep their ids."""
+        """Whether new column values are written beside the stored rows."""
         return self.columns is not None and self.store.options.data_evolution_enabled
 
     def buckets(self, partitions: Collection[bytes] | None = None) -> dict[BucketId, list[DataSplit]]:

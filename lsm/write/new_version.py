@@ -76,7 +76,7 @@ class NewVersion:
 
     @classmethod
     def keeping(cls, schema: TableSchema, names: Collection[str], table: str = "the table") -> NewVersion | None:
-        """Return the rule for rows that have ``names`` and keep other columns.
+        """Return the rule for rows that set ``names`` only.
 
         The engine merges their values as those of any written row: a sum adds them, and a late row of a sequence group changes nothing.
         None: a row with the old values of other columns is the version.

@@ -41,7 +41,7 @@ class SortBuffer:
     def only_picks(self) -> bool:
         """Whether output rows are unchanged input rows.
 
-        Then texts may have any form.
+        Then text columns may be dictionary arrays: no merge computes with them.
         """
         return not combines_versions(self.fold)
 
@@ -73,6 +73,7 @@ class SortBuffer:
             if not self._spills:
                 yield from self._in_memory(self.held.never_null if self.held and self.only_picks else ())
                 return
+            # One file below the fan-in remains, because the rows in memory are one more run.
             while len(self._spills) >= thresholds.spill_fan_in:
                 self._merge_first(min(thresholds.spill_fan_in, len(self._spills) - thresholds.spill_fan_in + 2), space)
             runs = [self._run(spill) for spill in self._spills]
