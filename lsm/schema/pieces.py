@@ -26,7 +26,7 @@ def in_pieces(rows: Any, kinds: Any = None, max_bytes: int | None = None) -> Ite
     Bytes are counted with dictionaries expanded. None: ``Thresholds.piece_bytes``. A single row is never cut.
 
     >>> repeated = pa.DictionaryArray.from_arrays(pa.array([0] * 8), pa.array(["x" * 100]))
-    >>> [piece.num_rows for piece, _ in in_pieces(pa.table({"text": repeated}), most=450)]
+    >>> [piece.num_rows for piece, _ in in_pieces(pa.table({"text": repeated}), max_bytes=450)]
     [4, 4]
     """
     table = rows if isinstance(rows, pa.Table) else pa.Table.from_batches([rows])

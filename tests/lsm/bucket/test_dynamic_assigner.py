@@ -44,7 +44,7 @@ def test_when_no_bucket_may_be_opened_all_fill_evenly() -> None:
 def test_an_empty_batch_changes_nothing() -> None:
     index = PartitionIndex.of({}, target_rows=2)
     assert index.assign(_array([])).tolist() == []
-    assert index.known.of_bucket(0).tolist() == []
+    assert index.known_hashes.of_bucket(0).tolist() == []
 
 
 @pytest.mark.parametrize("extreme", [-(2**31), 2**31 - 1])
@@ -67,7 +67,7 @@ def test_a_key_never_moves_and_buckets_keep_their_size(batches: list[list[int]],
     else:
         assert len(sizes) <= limit
     for bucket in set(home.values()):
-        assert index.known.of_bucket(bucket).tolist() == sorted(value for value, where in home.items() if where == bucket)
+        assert index.known_hashes.of_bucket(bucket).tolist() == sorted(value for value, where in home.items() if where == bucket)
         assert bucket in index.changed
 
 

@@ -101,7 +101,7 @@ def test_a_table_takes_input_that_no_array_of_its_own_types_can_hold(tmp_path: P
     table = Table.create(tmp_path / "t", "id BIGINT, t STRING, b BYTES", ["id"], options={"bucket": "2"})
     given_ = _longer_than_an_array(120, size)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(table_write, "in_pieces", partial(in_pieces, most=most))
+        patch.setattr(table_write, "in_pieces", partial(in_pieces, max_bytes=most))
         table.write(given_)
         table.write(given_.slice(100))
         table.compact(full=True)
