@@ -59,14 +59,14 @@ class CheckedDataFile:
         store: Store of the file's branch.
         unit: File to check.
         depth: ``FOOTERS`` or ``DEEP``.
-        found: Collector of problems.
+        findings: Collector of problems.
         hashes: Returns the sorted hashes of a bucket's keys, for tables with dynamic buckets.
     """
 
     store: FileStore
     unit: DataUnit
     depth: Depth
-    found: Findings
+    findings: Findings
     hashes: Callable[[], Int32s | None]
     _partition_wrong: dict[str, int] = field(default_factory=dict)
     _unreadable: set[str] = field(default_factory=set)
@@ -98,19 +98,19 @@ class CheckedDataFile:
         try:
             check_format(self.path)
         except UnsupportedTable:
-            self.found.unchecked[f"{self.file.format} files"] += 1
+            self.findings.unchecked[f"{self.file.format} files"] += 1
             return
-        before = self.found.total
+        before = self.findings.total
         try:
-            indexes = CheckedFileIndexes(self.store, self.unit, self.schema, self.path, self.found)
+            indexes = CheckedFileIndexes(self.store, self.unit, self.schema, self.path, self.findings)
             indexes.open(deep=self.depth is Depth.DEEP)
             with open_data_file(self.store.file_io, self.path) as data:
                 if self._has_right_shape(data) and self.depth is Depth.DEEP:
                     self._check_rows(data, indexes)
-            if self.found.total == before:
+            if self.findings.total == before:
                 self._check_promise()
         except UnsupportedTable:
-            self.found.unchecked["files with values that cannot be read here"] += 1
+            self.findings.unchecked["files with values that cannot be read here"] += 1
         except (CorruptFile, OutOfMemory) as error:
             self._wrong(ProblemKind.DATA_FILE, error.reason)
         except (CastFailed, ValueError, OverflowError, pa.ArrowException) as error:
@@ -130,7 +130,7 @@ class CheckedDataFile:
 
     def _has_right_shape(self, data: OpenDataFile) -> bool:
         """Check row count and columns of the footer."""
-        self.found.counts["footers"] += 1
+        self.findings.counts["footers"] += 1
         if data.num_rows != self.file.row_count:
             self._wrong(ProblemKind.ROW_COUNT, f"has {data.num_rows:,} rows, but its manifest says {self.file.row_count:,}")
             return False
@@ -157,7 +157,7 @@ class CheckedDataFile:
         for rows in self._rows(data):
             if not rows.num_rows:
                 continue
-            self.found.counts["rows"] += rows.num_rows
+            self.findings.counts["rows"] += rows.num_rows
             statistics.write(rows)
             indexes.write(rows)
             self._check_partition(rows)
@@ -297,7 +297,9 @@ class CheckedDataFile:
 
     def _wrong(self, kind: ProblemKind, message: str) -> None:
         partition_and_bucket = place_of(self.store, self.unit.entry.partition, self.unit.entry.bucket)
-        self.found.add(kind, self.path, message, self.unit.origin, manifest=self.unit.manifest, partition_and_bucket=partition_and_bucket)
+        self.findings.add(
+            kind, self.path, message, self.unit.origin, manifest=self.unit.manifest, partition_and_bucket=partition_and_bucket
+        )
 
 
 def _same(value: Any, other: Any) -> bool:
@@ -415,7 +417,7 @@ class SeenBounds:
 
     type: ColumnType
     least: Plain = None
-    most: Plain = None
+    greatest: Plain = None
     nulls: int = 0
     has_nan: bool = False
 
@@ -433,7 +435,7 @@ class SeenBounds:
         extent = pc.min_max(values)
         low, high = self._plain(extent["min"].as_py()), self._plain(extent["max"].as_py())
         self.least = low if self.least is None or low < self.least else self.least
-        self.most = high if self.most is None or high > self.most else self.most
+        self.greatest = high if self.greatest is None or high > self.greatest else self.greatest
 
     def _plain(self, value: Any) -> Any:
         return int(value) if self.type.kind is Kind.DECIMAL else value
@@ -443,7 +445,7 @@ class SeenBounds:
 
         NaN is the greatest value.
         """
-        greatest = float("nan") if self.has_nan else self.most
+        greatest = float("nan") if self.has_nan else self.greatest
         least = self.least if self.least is not None or not self.has_nan else float("nan")
         return ColumnBounds(least, greatest, self.nulls, rows)
 
@@ -461,15 +463,15 @@ class CheckedStatistics:
     stored: Mapping[str, ColumnBounds]
     types: Mapping[str, DataType]
     what: str = ""
-    _seen: dict[str, SeenBounds] = field(init=False)
+    _bounds: dict[str, SeenBounds] = field(init=False)
 
     def __post_init__(self) -> None:
         atomic = {name: self.types[name] for name in self.stored if not self.types[name].is_nested}
-        self._seen = {name: SeenBounds(kind.column_type) for name, kind in atomic.items()}
+        self._bounds = {name: SeenBounds(kind.column_type) for name, kind in atomic.items()}
 
     def write(self, rows: Any) -> None:
         """Add the next rows, with at least these columns."""
-        for name, column_bounds in self._seen.items():
+        for name, column_bounds in self._bounds.items():
             if name in rows.schema.names:
                 column_bounds.add(rows.column(name))
 
@@ -479,8 +481,8 @@ class CheckedStatistics:
         ``rows`` is the row count, ``present`` are the columns of the file.
         """
         messages = []
-        for name in set(present).intersection(self._seen):
-            actual, stored = self._seen[name].bounds(rows), self.stored[name]
+        for name in set(present).intersection(self._bounds):
+            actual, stored = self._bounds[name].bounds(rows), self.stored[name]
             if not covers(stored, actual):
                 shown = [_shorten(value) for value in (stored.min, stored.max, actual.min, actual.max)]
                 messages.append(

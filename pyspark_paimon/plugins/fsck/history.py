@@ -34,7 +34,7 @@ class CheckedHistory:
     """Checks files in a branch's own directories, each read once."""
 
     store: FileStore
-    found: Findings
+    findings: Findings
     schema_ids: set[int] = field(default_factory=set)
     _statistics: set[str] = field(default_factory=set)
 
@@ -49,18 +49,18 @@ class CheckedHistory:
         self.schema_ids = set(ids)
         origin = Origin(branch=self._branch)
         for missing in sorted(set(range((ids or [0])[-1] + 1)).difference(ids)):
-            self.found.add(ProblemKind.SCHEMA, paths.schema_file(missing), "is missing, but newer versions exist", origin)
+            self.findings.add(ProblemKind.SCHEMA, paths.schema_file(missing), "is missing, but newer versions exist", origin)
         highest = -1
         for schema_id in ids:
-            self.found.counts["schemas"] += 1
+            self.findings.counts["schemas"] += 1
             path = paths.schema_file(schema_id)
             try:
                 schema = manager.get(schema_id)
             except BROKEN as error:
-                self.found.add(ProblemKind.SCHEMA, path, _reason(error), origin)
+                self.findings.add(ProblemKind.SCHEMA, path, _reason(error), origin)
                 continue
             for message in _schema_problems(schema, schema_id, highest):
-                self.found.add(ProblemKind.SCHEMA, path, message, origin)
+                self.findings.add(ProblemKind.SCHEMA, path, message, origin)
             highest = max(highest, schema.highest_field_id)
 
     def check_hints(self) -> None:
@@ -70,12 +70,12 @@ class CheckedHistory:
             if manager.pending_history() is not None:  # readers use the pending file, and finishing it writes the hints
                 return
         except BROKEN as error:
-            self.found.add(ProblemKind.HINT, paths.pending_history, _reason(error), Origin(branch=self._branch))
+            self.findings.add(ProblemKind.HINT, paths.pending_history, _reason(error), Origin(branch=self._branch))
             return
         try:
             refuse_lost_snapshots(self.store)
         except BROKEN as error:
-            self.found.add(ProblemKind.SNAPSHOT, paths.snapshots, _reason(error), Origin(branch=self._branch))
+            self.findings.add(ProblemKind.SNAPSHOT, paths.snapshots, _reason(error), Origin(branch=self._branch))
         # Hints may be old or missing. Wrong are hints that are not a number, or that lead readers to missing snapshots.
         for path, ahead in ((paths.latest_hint, True), (paths.earliest_hint, False)):
             for last_try in (*[False] * (_HINT_TRIES - 1), True):  # commits and expiry may run at the same time
@@ -83,7 +83,7 @@ class CheckedHistory:
                 if message is None:
                     break
                 if last_try:
-                    self.found.add(ProblemKind.HINT, path, message, Origin(branch=self._branch))
+                    self.findings.add(ProblemKind.HINT, path, message, Origin(branch=self._branch))
 
     def _hint(self, path: str, manager: SnapshotManager, *, ahead: bool) -> str | None:
         try:
@@ -113,16 +113,16 @@ class CheckedHistory:
             for missing in range(snapshot_id if previous is None else previous + 1, snapshot_id):
                 if previous is not None and manager.exists(previous):  # otherwise it expired meanwhile, with those after it
                     absent = self.store.paths.snapshot_file(missing)
-                    self.found.add(ProblemKind.SNAPSHOT_GAP, absent, f"is missing between snapshots {previous} and {snapshot_id}")
+                    self.findings.add(ProblemKind.SNAPSHOT_GAP, absent, f"is missing between snapshots {previous} and {snapshot_id}")
             previous = snapshot_id
             try:
                 snapshot = manager.get(snapshot_id)
             except SnapshotNotFound:
                 continue
             except BROKEN as error:
-                self.found.add(ProblemKind.SNAPSHOT, path, _reason(error), Origin(branch=self._branch, snapshot=snapshot_id))
+                self.findings.add(ProblemKind.SNAPSHOT, path, _reason(error), Origin(branch=self._branch, snapshot=snapshot_id))
                 continue
-            self.found.counts["snapshots"] += 1
+            self.findings.counts["snapshots"] += 1
             self._check_references(snapshot, path, Origin(branch=self._branch, snapshot=snapshot_id), ProblemKind.SNAPSHOT)
             yield snapshot
 
@@ -139,9 +139,9 @@ class CheckedHistory:
             except FileNotFoundError:
                 continue
             except BROKEN as error:
-                self.found.add(ProblemKind.TAG, path, _reason(error), origin)
+                self.findings.add(ProblemKind.TAG, path, _reason(error), origin)
                 continue
-            self.found.counts["tags"] += 1
+            self.findings.counts["tags"] += 1
             self._check_references(tag, path, origin, ProblemKind.TAG)
             self._check_snapshot_of(name, tag, origin)
             yield name, tag
@@ -153,9 +153,9 @@ class CheckedHistory:
             return
         path, delta = manager.paths.snapshot_file(tag.id), manager.stored_delta(tag.id)
         if delta is None and tag.id > max(manager.stored_ids(), default=tag.id):
-            self.found.add(ProblemKind.SNAPSHOT, path, f"is missing and newer than all others, but tag '{name}' is of it", origin)
+            self.findings.add(ProblemKind.SNAPSHOT, path, f"is missing and newer than all others, but tag '{name}' is of it", origin)
         elif delta not in {None, UNREADABLE, tag.delta_manifest_list}:
-            self.found.add(
+            self.findings.add(
                 ProblemKind.TAG, manager.paths.tag(name), f"is of another commit than snapshot {tag.id}, whose id it has", origin
             )
 
@@ -179,11 +179,11 @@ class CheckedHistory:
             except FileNotFoundError:
                 continue
             except BROKEN as error:
-                self.found.add(ProblemKind.CHANGELOG, path, _reason(error), origin)
+                self.findings.add(ProblemKind.CHANGELOG, path, _reason(error), origin)
                 continue
             if snapshot.id != changelog_id:
-                self.found.add(ProblemKind.CHANGELOG, path, f"holds snapshot {snapshot.id}", origin)
-            self.found.counts["kept changelogs"] += 1
+                self.findings.add(ProblemKind.CHANGELOG, path, f"holds snapshot {snapshot.id}", origin)
+            self.findings.counts["kept changelogs"] += 1
             yield snapshot
 
     def check_consumers(self) -> None:
@@ -197,11 +197,11 @@ class CheckedHistory:
                 continue
             name = status.name.removeprefix(CONSUMER)
             path = self.store.paths.consumer(name)
-            self.found.counts["consumers"] += 1
+            self.findings.counts["consumers"] += 1
             try:
                 consumer = manager.consumer(name)
             except BROKEN as error:
-                self.found.add(ProblemKind.CONSUMER, path, _reason(error), Origin(branch=self._branch))
+                self.findings.add(ProblemKind.CONSUMER, path, _reason(error), Origin(branch=self._branch))
                 continue
             if consumer is None:
                 continue
@@ -215,32 +215,32 @@ class CheckedHistory:
             ):
                 continue
             message = f"reads snapshot {following} next, which does not exist; {_ids(ids)}"
-            self.found.add(ProblemKind.CONSUMER, path, message, Origin(branch=self._branch))
+            self.findings.add(ProblemKind.CONSUMER, path, message, Origin(branch=self._branch))
 
     def _check_references(self, snapshot: Snapshot, path: str, origin: Origin, kind: ProblemKind) -> None:
         """Check the schema and statistics that a snapshot names."""
         if snapshot.schema_id not in self.schema_ids and snapshot.schema_id not in self.store.schemas.ids():
-            self.found.add(kind, path, f"names schema {snapshot.schema_id}, which does not exist", origin)
+            self.findings.add(kind, path, f"names schema {snapshot.schema_id}, which does not exist", origin)
         if snapshot.statistics is None or snapshot.statistics in self._statistics:
             return
         self._statistics.add(snapshot.statistics)
-        self.found.counts["statistics files"] += 1
+        self.findings.counts["statistics files"] += 1
         file = self.store.paths.statistics(snapshot.statistics)
         try:
             statistics = self.store.statistics_files.read(snapshot.statistics)
             columns = {column.id for column in self.store.schemas.get(statistics.schema_id).fields}
         except FileNotFoundError:
-            self.found.add(ProblemKind.STATISTICS_FILE, file, "is missing", origin)
+            self.findings.add(ProblemKind.STATISTICS_FILE, file, "is missing", origin)
         except BROKEN as error:
-            self.found.add(ProblemKind.STATISTICS_FILE, file, _reason(error), origin)
+            self.findings.add(ProblemKind.STATISTICS_FILE, file, _reason(error), origin)
         else:
             unknown = sorted(name for name, column in statistics.col_stats.items() if column.col_id not in columns)
             if unknown:
-                self.found.add(
+                self.findings.add(
                     ProblemKind.STATISTICS_FILE, file, f"has statistics of columns that its schema lacks: {', '.join(unknown)}", origin
                 )
             if statistics.snapshot_id > snapshot.id:
-                self.found.add(
+                self.findings.add(
                     ProblemKind.STATISTICS_FILE,
                     file,
                     f"is of snapshot {statistics.snapshot_id}, newer than snapshot {snapshot.id} that names it",

@@ -38,15 +38,15 @@ class CheckedFileIndexes:
         unit: Data file.
         schema: Schema of the file.
         path: Path of the data file.
-        found: Collector of problems.
+        findings: Collector of problems.
     """
 
     store: FileStore
     unit: DataUnit
     schema: TableSchema
     path: str
-    found: Findings
-    _place: str = field(init=False, default="")
+    findings: Findings
+    _index_path: str = field(init=False, default="")
     _rebuilt: list[tuple[ColumnRef, str, RebuiltIndex]] = field(init=False, default_factory=list)
 
     def open(self, *, deep: bool) -> None:
@@ -54,31 +54,31 @@ class CheckedFileIndexes:
 
         ``deep`` prepares a comparison with the rows.
         """
-        self._place = self.path
+        self._index_path = self.path
         try:
             index_file = index_place(self.store, self.unit.entry)
             if index_file is None:
                 return
-            self._place = index_file.path or self.path
+            self._index_path = index_file.path or self.path
             entries = index_file.container.entries()
         except FileNotFoundError:
             return  # reported as missing already
         except (*BROKEN_INDEX, OSError) as error:
             self._wrong(ProblemKind.FILE_INDEX, f"its index container cannot be read: {_message(error)}")
             return
-        self.found.counts["index containers"] += 1
+        self.findings.counts["index containers"] += 1
         for entry in entries:
             self._open_one(index_file.container, entry, deep=deep)
 
     def _open_one(self, container: ContainerReader, entry: ContainerEntry, *, deep: bool) -> None:
-        self.found.counts["file indexes"] += 1
+        self.findings.counts["file indexes"] += 1
         name = f"{entry.index_type} of '{entry.column}'"
         column = parse_column(entry.column)
         try:
             column_type = type_of(column, self.schema.column_types)
             stored_type = STORED_TYPES.get(entry.index_type)
             if stored_type is None or not stored_type.supports(column_type):
-                self.found.unchecked[f"indexes of type '{entry.index_type}'"] += 1
+                self.findings.unchecked[f"indexes of type '{entry.index_type}'"] += 1
                 return
             payload = None if entry.is_empty else container.payload(entry)
             if payload is not None:
@@ -125,7 +125,9 @@ class CheckedFileIndexes:
 
     def _wrong(self, kind: ProblemKind, message: str) -> None:
         partition_and_bucket = place_of(self.store, self.unit.entry.partition, self.unit.entry.bucket)
-        self.found.add(kind, self._place, message, self.unit.origin, manifest=self.unit.manifest, partition_and_bucket=partition_and_bucket)
+        self.findings.add(
+            kind, self._index_path, message, self.unit.origin, manifest=self.unit.manifest, partition_and_bucket=partition_and_bucket
+        )
 
 
 def check_index_file(store: FileStore, unit: IndexUnit, findings: Findings) -> None:

@@ -36,8 +36,8 @@ class LiveFile(NamedTuple):
 class Overlap(NamedTuple):
     """Two files of a level with overlapping key ranges."""
 
-    one: LiveFile
-    other: LiveFile
+    first: LiveFile
+    second: LiveFile
 
 
 @dataclass(slots=True)

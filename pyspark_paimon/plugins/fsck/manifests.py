@@ -33,11 +33,11 @@ class CheckedManifests:
 
     Args:
         store: The branch. Its cache has the decoded manifests.
-        found: Collects the problems.
+        findings: Collects the problems.
     """
 
     store: FileStore
-    found: Findings
+    findings: Findings
     _listed_sizes: dict[str, tuple[int, int, int]] = field(default_factory=dict)
     _broken: dict[str, bool] = field(default_factory=dict)
     _listed_by: dict[str, str] = field(default_factory=dict)
@@ -47,7 +47,7 @@ class CheckedManifests:
 
         Reports a problem and returns None if the list cannot be read.
         """
-        self.found.counts["manifest lists"] += 1
+        self.findings.counts["manifest lists"] += 1
         path = self.store.paths.manifest(name)
         metas = self.read_or_report(ProblemKind.MANIFEST_LIST, path, origin, lambda: self.store.manifest_lists.read(name, size))
         if metas is None:
@@ -57,7 +57,7 @@ class CheckedManifests:
             self._listed_by.setdefault(manifest, name)
         if len(set(names)) < len(names):
             twice = next(name for name, count in Counter(names).items() if count > 1)
-            self.found.add(ProblemKind.MANIFEST_LIST, path, f"names the manifest {twice} twice", origin)
+            self.findings.add(ProblemKind.MANIFEST_LIST, path, f"names the manifest {twice} twice", origin)
             return None
         return metas
 
@@ -76,7 +76,7 @@ class CheckedManifests:
         earlier_sizes = self._listed_sizes.get(name)
         if earlier_sizes is not None and earlier_sizes != listed:
             message = f"is listed with (bytes, added, deleted) {listed}, and by another list with {earlier_sizes}"
-            self.found.add(ProblemKind.MANIFEST, self.store.paths.manifest(name), message, origin, manifest=self._listed_by.get(name))
+            self.findings.add(ProblemKind.MANIFEST, self.store.paths.manifest(name), message, origin, manifest=self._listed_by.get(name))
             return None
         if self._broken.get(name):
             return None
@@ -85,7 +85,7 @@ class CheckedManifests:
         if earlier_sizes is None:
             self._listed_sizes[name] = listed
             self._broken[name] = entries is None
-            self.found.counts["manifests"] += 1
+            self.findings.counts["manifests"] += 1
             if entries is not None:
                 self._check_ranges(meta, entries, path, origin)
         return entries
@@ -103,7 +103,7 @@ class CheckedManifests:
             path, message = error.path or path, error.reason
         except BROKEN as error:
             message = f"cannot be read ({type(error).__name__}: {error})"
-        self.found.add(kind, path, message, origin, manifest=self._listed_by.get(manifest))
+        self.findings.add(kind, path, message, origin, manifest=self._listed_by.get(manifest))
         return None
 
     def _check_ranges(self, meta: ManifestFileMeta, entries: EntryColumns, path: str, origin: Origin) -> None:
@@ -114,10 +114,10 @@ class CheckedManifests:
         try:
             wrong = [*_number_ranges(meta, entries), *self._partition_ranges(meta, entries, path), *self._column_ranges(meta, entries)]
         except BROKEN as error:
-            self.found.add(ProblemKind.MANIFEST, path, f"has entries that cannot be read ({error})", origin)
+            self.findings.add(ProblemKind.MANIFEST, path, f"has entries that cannot be read ({error})", origin)
             return
         for what in wrong:
-            self.found.add(ProblemKind.MANIFEST_RANGE, path, what, origin, manifest=self._listed_by.get(meta.file_name))
+            self.findings.add(ProblemKind.MANIFEST_RANGE, path, what, origin, manifest=self._listed_by.get(meta.file_name))
 
     def _partition_ranges(self, meta: ManifestFileMeta, entries: EntryColumns, path: str) -> list[str]:
         partition = self.store.partition

@@ -48,7 +48,7 @@ class Repairs:
 
     store: FileStore
     dry_run: bool
-    done: list[Repair] = field(default_factory=list)
+    records: list[Repair] = field(default_factory=list)
     _name: str = field(default_factory=lambda: f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{uuid.uuid4().hex[:8]}")
 
     @property
@@ -65,7 +65,7 @@ class Repairs:
         if not self.dry_run:
             work()
             _LOG.info("%s: repaired %s: %s", self.store.root, path, message)
-        self.done.append(Repair(kind=kind, path=path, message=message, copies=copies))
+        self.records.append(Repair(kind=kind, path=path, message=message, copies=copies))
 
     def _copy(self, path: str) -> str | None:
         file_io, root = self.store.file_io, f"{self.store.root}/"

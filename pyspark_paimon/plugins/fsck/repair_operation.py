@@ -37,7 +37,7 @@ class RepairTable(Destruction):
         repairs = Repairs(store, self.dry_run)
         repair_metadata(repairs, self.problems, self.older_than_ms)
         repair_rows(repairs, self.problems, self.commit_id)
-        return TableChangeResult(repairs=tuple(repairs.done))
+        return TableChangeResult(repairs=tuple(repairs.records))
 
 
 class RepairEarliestSnapshot(Destruction):
@@ -58,7 +58,7 @@ class RepairEarliestSnapshot(Destruction):
             if self.dry_run
             else before - len(repairs.store.snapshots.ids())
         )
-        return TableChangeResult(snapshot_id=self.snapshot_id, snapshots=gone, repairs=tuple(repairs.done))
+        return TableChangeResult(snapshot_id=self.snapshot_id, snapshots=gone, repairs=tuple(repairs.records))
 
 
 def repair_table(backend: Backend, check: Fsck, older_than_ms: int, *, dry_run: bool) -> FsckResult:

@@ -44,7 +44,7 @@ class FsckPartition(ds.InputPartition):  # type: ignore[misc]  # Spark's own ann
 
     units: str
     """List of ``Unit`` as JSON."""
-    found: str | None = None
+    findings: str | None = None
     """Findings of the driver as JSON, in the first partition."""
 
 
@@ -79,10 +79,10 @@ class FsckReader(ds.DataSourceReader):  # type: ignore[misc]  # as above
         if not isinstance(partition, FsckPartition):
             return
         with attach_error_notes():
-            partition_findings = Findings(self.limit) if partition.found is None else findings_from_json(partition.found)
+            partition_findings = Findings(self.limit) if partition.findings is None else findings_from_json(partition.findings)
             store = open_backend(self.path).without_cache()
             files = FileCheck(store, self.depth)
-            if partition.found is not None and self.depth is Depth.DEEP:
+            if partition.findings is not None and self.depth is Depth.DEEP:
                 check_key_partitions(store, partition_findings)
             for findings in map_in_threads(partial(files.check, limit=self.limit), _UNITS.validate_json(partition.units), 1):
                 partition_findings.merge(findings)

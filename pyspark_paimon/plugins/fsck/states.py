@@ -41,7 +41,7 @@ class CheckedIndexes:
     Args:
         store: The branch.
         manifests: Checked manifests of the branch.
-        found: Collects the problems.
+        findings: Collects the problems.
         hashes: Hash index files of the current state.
         since_beginning: Whether all states from the first on are known, and with them every data file that ever existed.
         were_live: Names of data files that were live before. Complete only with ``since_beginning``.
@@ -49,12 +49,12 @@ class CheckedIndexes:
 
     store: FileStore
     manifests: CheckedManifests
-    found: Findings
+    findings: Findings
     hashes: dict[LiveBucket, IndexUnit] = field(default_factory=dict)
     since_beginning: bool = False
     were_live: set[str] = field(default_factory=set)
     _units: dict[str, IndexUnit] = field(default_factory=dict)
-    _given: set[tuple[object, ...]] = field(default_factory=set)
+    _yielded: set[tuple[object, ...]] = field(default_factory=set)
     _name: str | None = None
     _entries: Sequence[IndexManifestEntry] | None = ()
     _noted: set[tuple[str, str]] = field(default_factory=set)
@@ -67,7 +67,7 @@ class CheckedIndexes:
         """
         if snapshot.index_manifest != self._name:
             self._name = snapshot.index_manifest
-            self.found.counts["index manifests"] += 1 if self._name else 0
+            self.findings.counts["index manifests"] += 1 if self._name else 0
             path = self.store.paths.manifest(self._name or "")
             read = self.store.index_manifests.read
             self._entries = self.manifests.read_or_report(ProblemKind.INDEX_MANIFEST, path, origin, lambda: read(self._name))
@@ -97,7 +97,7 @@ class CheckedIndexes:
             f"does not set deletion-vectors.enabled, but deletion vectors of {self._marked:,} live data files are in {self._name}: "
             "rows that they mark as deleted are read again"
         )
-        self.found.add(ProblemKind.SCHEMA, path, message, origin)
+        self.findings.add(ProblemKind.SCHEMA, path, message, origin)
 
     def rest(self, origin: Origin) -> Iterator[Unit]:
         """Yield the index files of the current state."""
@@ -105,8 +105,8 @@ class CheckedIndexes:
             yield from self._yield_once(unit.model_copy(update={"origin": origin}))
 
     def _yield_once(self, unit: IndexUnit) -> Iterator[Unit]:
-        if _unit_key(unit) not in self._given:
-            self._given.add(_unit_key(unit))
+        if _unit_key(unit) not in self._yielded:
+            self._yielded.add(_unit_key(unit))
             yield unit
 
     def _unit(self, entry: IndexManifestEntry, live: LiveFiles, origin: Origin) -> IndexUnit:
@@ -126,14 +126,14 @@ class CheckedIndexes:
         hashes = Counter((entry.partition, entry.bucket) for entry in entries if entry.index_type == HASH)
         for (_, bucket), count in hashes.items():
             if count > 1:
-                self.found.add(ProblemKind.INDEX_MANIFEST, path, f"has {count} hash indexes for bucket {bucket}", origin)
+                self.findings.add(ProblemKind.INDEX_MANIFEST, path, f"has {count} hash indexes for bucket {bucket}", origin)
         vectors = Counter(vector.data_file for entry in entries if entry.index_type == DELETION_VECTORS for vector in entry.vectors or ())
         for name, count in vectors.items():
             if count > 1:
-                self.found.add(ProblemKind.INDEX_MANIFEST, path, f"has {count} deletion vectors for {name}", origin)
+                self.findings.add(ProblemKind.INDEX_MANIFEST, path, f"has {count} deletion vectors for {name}", origin)
         for name, count in Counter(entry.file_name for entry in entries).items():
             if count > 1:
-                self.found.add(ProblemKind.INDEX_MANIFEST, path, f"names {name} {count} times", origin)
+                self.findings.add(ProblemKind.INDEX_MANIFEST, path, f"names {name} {count} times", origin)
 
     def _check_live(self, live: LiveFiles, origin: Origin) -> None:
         """Check deletion vectors and hash indexes against live files.
@@ -153,18 +153,18 @@ class CheckedIndexes:
                     continue
                 self._noted.add((entry.file_name, vector.data_file))
                 if not self.since_beginning or vector.data_file in self.were_live:  # Paimon leaves vectors of rewritten files behind
-                    self.found.counts[LEFT_BEHIND] += 1
+                    self.findings.counts[LEFT_BEHIND] += 1
                 else:
                     message = (
                         f"has a deletion vector ({entry.file_name}) for {vector.data_file}, which is not a file of bucket {entry.bucket}"
                     )
-                    self.found.add(ProblemKind.DELETION_VECTOR, path, message, origin)
+                    self.findings.add(ProblemKind.DELETION_VECTOR, path, message, origin)
         if self.store.schema.bucket_mode is not BucketMode.HASH_DYNAMIC:
             return
         for bucket_id in live.by_bucket:
             if bucket_id[1] >= 0 and bucket_id not in self.hashes and (str(bucket_id), "") not in self._noted:
                 self._noted.add((str(bucket_id), ""))
-                self.found.add(ProblemKind.HASH_INDEX, path, f"has no hash index for bucket {bucket_id[1]}, which has files", origin)
+                self.findings.add(ProblemKind.HASH_INDEX, path, f"has no hash index for bucket {bucket_id[1]}, which has files", origin)
 
 
 def _unit_key(unit: IndexUnit) -> tuple[object, ...]:
@@ -182,14 +182,14 @@ class CheckedStates:
 
     Args:
         store: The branch.
-        found: Collects the problems.
-        seen: Digests of files yielded before, of any branch.
+        findings: Collects the problems.
+        seen_digests: Digests of files yielded before, of any branch.
         schema_ids: Existing schemas.
     """
 
     store: FileStore
-    found: Findings
-    seen: set[bytes]
+    findings: Findings
+    seen_digests: set[bytes]
     schema_ids: set[int]
     _manifests: CheckedManifests = field(init=False)
     _indexes: CheckedIndexes = field(init=False)
@@ -197,8 +197,8 @@ class CheckedStates:
     _lists: set[tuple[str, str]] = field(default_factory=set)
 
     def __post_init__(self) -> None:
-        self._manifests = CheckedManifests(self.store, self.found)
-        self._indexes = CheckedIndexes(self.store, self._manifests, self.found)
+        self._manifests = CheckedManifests(self.store, self.findings)
+        self._indexes = CheckedIndexes(self.store, self._manifests, self.findings)
 
     def chain(self, snapshots: Iterator[Snapshot]) -> Iterator[Unit]:
         """Yield the files of all snapshots, oldest first.
@@ -240,8 +240,8 @@ class CheckedStates:
         """
         waiting = [file.bucket_id for file in live.files.values() if self.store.schema.kind.has_single_version and file.level == 0]
         if waiting:
-            self.found.counts[WAITING] += len(waiting)
-            self.found.counts[WAITING_BUCKETS] += len(set(waiting))
+            self.findings.counts[WAITING] += len(waiting)
+            self.findings.counts[WAITING_BUCKETS] += len(set(waiting))
 
     def check_tag(self, name: str, tag: Snapshot) -> Iterator[Unit]:
         """Yield the files of a tag.
@@ -302,7 +302,7 @@ class CheckedStates:
             return live
         path = self.store.paths.manifest(snapshot.base_manifest_list)
         shown = ", ".join(different[:3]) + (f" and {len(different) - 3} more" if len(different) > 3 else "")
-        self.found.add(
+        self.findings.add(
             ProblemKind.BASE_STATE, path, f"does not have the state of snapshot {snapshot.id - 1}; they differ in {shown}", origin
         )
         return self._fresh(base, snapshot, origin)
@@ -343,7 +343,7 @@ class CheckedStates:
         path = self.store.paths.snapshot_file(snapshot.id)
         if snapshot.delta_record_count != change.rows:
             message = f"records a change of {snapshot.delta_record_count:+,} rows, but its manifests contain {change.rows:+,}"
-            self.found.add(ProblemKind.RECORD_COUNT, path, message, origin)
+            self.findings.add(ProblemKind.RECORD_COUNT, path, message, origin)
         self._check_total(live, snapshot, path, origin)
         self._check_entries(entries, origin)
         self._check_buckets(live, change.buckets, origin)
@@ -378,7 +378,7 @@ class CheckedStates:
         if snapshot.changelog_record_count is not None and snapshot.changelog_record_count != rows:
             path = self.store.paths.manifest(name)
             message = f"has {rows:,} changelog rows, but its snapshot records {snapshot.changelog_record_count:,}"
-            self.found.add(ProblemKind.RECORD_COUNT, path, message, origin)
+            self.findings.add(ProblemKind.RECORD_COUNT, path, message, origin)
         yield from self._units(entries, origin, "changelog", {})
 
     def _units(
@@ -388,15 +388,15 @@ class CheckedStates:
         contents = zip(*(entries.content(f"_FILE.{name}") for name in ("_FILE_NAME", "_EXTRA_FILES", "_EMBEDDED_FILE_INDEX")), strict=True)
         for position, content in enumerate(contents):
             content_digest = digest(content)
-            if content_digest in self.seen:
+            if content_digest in self.seen_digests:
                 continue
-            self.seen.add(content_digest)
+            self.seen_digests.add(content_digest)
             single_entry = entries.select(np.array([position], np.intp))
             manifest = single_entry.path_of(0).rpartition("/")[2]
             try:
                 entry = single_entry.entries()[0]
             except BROKEN as error:
-                self.found.add(ProblemKind.MANIFEST, single_entry.path_of(0), f"has an entry that cannot be read ({error})", origin)
+                self.findings.add(ProblemKind.MANIFEST, single_entry.path_of(0), f"has an entry that cannot be read ({error})", origin)
                 continue
             index = hashes.get((entry.partition, entry.bucket))
             yield DataUnit(unit=unit, origin=origin, entry=entry, manifest=manifest, hashes=None if index is None else index.entry)
@@ -404,12 +404,12 @@ class CheckedStates:
     def _note(self, entries: EntryColumns, rows: Sequence[int], kind: ProblemKind, message: str, origin: Origin) -> None:
         for row in rows:
             path = entries.path_of(row)
-            self.found.add(kind, path, f"{entries.file_name[row]} {message}", origin, manifest=path.rpartition("/")[2])
+            self.findings.add(kind, path, f"{entries.file_name[row]} {message}", origin, manifest=path.rpartition("/")[2])
 
     def _check_total(self, live: LiveFiles, snapshot: Snapshot, path: str, origin: Origin) -> None:
         if snapshot.total_record_count != live.rows:
             message = f"records a total of {snapshot.total_record_count:,} rows, but its files have {live.rows:,}"
-            self.found.add(ProblemKind.RECORD_COUNT, path, message, origin)
+            self.findings.add(ProblemKind.RECORD_COUNT, path, message, origin)
 
     def _check_entries(self, entries: EntryColumns, origin: Origin) -> None:
         """Check that the metadata of each file is possible."""
@@ -444,19 +444,19 @@ class CheckedStates:
             except BROKEN as error:
                 names = ", ".join(sorted(file.name for file in files)[:3])
                 message = f"has keys that cannot be decoded ({error}); files of bucket {bucket_id[1]}: {names}"
-                self.found.add(ProblemKind.ENTRY, self.store.paths.manifests, message, origin)
+                self.findings.add(ProblemKind.ENTRY, self.store.paths.manifests, message, origin)
                 continue
             for first_file, other in overlaps:
                 if (first_file.name, other.name) not in self._overlaps:
                     self._overlaps.add((first_file.name, other.name))
                     message = f"its keys overlap those of {first_file.name} on level {first_file.level}"
                     path = f"{self.store.paths.bucket_dir(self.store.partition.decode(bucket_id[0]), bucket_id[1])}/{other.name}"
-                    self.found.add(ProblemKind.LEVEL_OVERLAP, path, message, origin, partition_and_bucket=partition_and_bucket)
+                    self.findings.add(ProblemKind.LEVEL_OVERLAP, path, message, origin, partition_and_bucket=partition_and_bucket)
         for partition, counts in totals.items():
             if len(counts) > 1:
                 partition_and_bucket = place_of(self.store, partition, -1)
                 message = f"partition '{partition_and_bucket[0]}' has files of different bucket counts: {sorted(counts)}"
-                self.found.add(ProblemKind.ENTRY, self.store.paths.manifests, message, origin)
+                self.findings.add(ProblemKind.ENTRY, self.store.paths.manifests, message, origin)
 
     def _check_row_ranges(self, snapshot: Snapshot, origin: Origin) -> None:
         """Check that the files of each range of rows have all its rows."""
@@ -466,4 +466,6 @@ class CheckedStates:
             schema = self.store.schema if origin.tag is None else self.store.schemas.get(snapshot.schema_id)
             for (partition, bucket), name, message in broken_ranges(self.store, snapshot, schema):
                 path = f"{self.store.paths.bucket_dir(self.store.partition.decode(partition), bucket)}/{name}"
-                self.found.add(ProblemKind.ROW_RANGE, path, message, origin, partition_and_bucket=place_of(self.store, partition, bucket))
+                self.findings.add(
+                    ProblemKind.ROW_RANGE, path, message, origin, partition_and_bucket=place_of(self.store, partition, bucket)
+                )

@@ -165,9 +165,9 @@ class AvroDataFile(WholeGroupFile):
             with self.decoding():
                 self._blocks = self._read_blocks() if files is None else files.load(file_io, path, "blocks", self._read_blocks, _weight)
                 self._shape, self._branch = shape_of(self._blocks.schema)
-                if expected is not None and expected.key not in self._blocks.kept:
+                if expected is not None and expected.key not in self._blocks.checked_footers:
                     _check(expected, self._blocks, self._shape, int(self.source.size()))
-                    self._blocks.kept.add(expected.key)
+                    self._blocks.checked_footers.add(expected.key)
         except UnsupportedTable as error:
             self.close()
             raise UnsupportedTable(f"{path}: {error}") from error
@@ -250,7 +250,7 @@ class AvroBlocks:
     codec: str
     groups: tuple[tuple[Block, ...], ...]
     row_groups: tuple[RowGroup, ...]
-    kept: set[object] = field(default_factory=set, repr=False)
+    checked_footers: set[object] = field(default_factory=set, repr=False)
 
     @classmethod
     def read(cls, read_range: ReadRange, size: int) -> AvroBlocks:

@@ -125,9 +125,9 @@ class OrcDataFile(WholeGroupFile):
         try:
             with self.decoding():
                 self._tail = self._read_tail() if files is None else files.load(file_io, path, "tail", self._read_tail, _weight)
-                if expected is not None and expected.key not in self._tail.kept:
+                if expected is not None and expected.key not in self._tail.checked_footers:
                     _check(expected, self._tail, int(self.source.size()))
-                    self._tail.kept.add(expected.key)
+                    self._tail.checked_footers.add(expected.key)
         except BaseException:
             self.close()
             raise

@@ -200,7 +200,7 @@ class OrcTail:
     size: int
     footers: tuple[tuple[int, int], ...] = ()
     packing: tuple[int, int] = (0, 0)
-    kept: set[object] = field(default_factory=set, repr=False)
+    checked_footers: set[object] = field(default_factory=set, repr=False)
 
     @classmethod
     def read(cls, read_range: ReadRange, size: int) -> OrcTail:
