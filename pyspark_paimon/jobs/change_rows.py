@@ -205,6 +205,7 @@ class FilesChange(Change):
             piece = PieceProgress(steps, sum(split.file_size for split in splits))
             changed = replace(change, store=self.store.with_listener(piece)).run(splits)
             if changed is not None:
+                # Several threads get here: appending to a list is atomic in CPython.
                 messages.append(changed[0])
                 rows.append(changed[1])
             piece.finish()

@@ -175,6 +175,7 @@ class _Attempt:
         def run_group(group: Sequence[Task]) -> None:
             piece = PieceProgress(steps, sum(task.size for task in group))
             group_work = work(self.store.with_listener(piece), group)
+            # Several threads get here: extending and appending to a list is atomic in CPython.
             current.work.extend(group_work.messages)
             self._counts.append(group_work.counts)
             piece.finish(len(group))
