@@ -68,6 +68,7 @@ def _value_sets(column: GroupedColumn, start: int) -> tuple[_Ints, _Ints, bytes]
     single = counts == 1
     offsets = np.empty(len(counts), dtype=np.int64)
     lengths = np.full(len(counts), -1, dtype=np.int64)
+    # A set of one row has no bytes: its negative offset is the row.
     offsets[single] = -1 - column.rows[column.starts[:-1][single]].astype(np.int64)
     several = ~single
     shared = column.rows[np.repeat(several, counts)] if single.any() else column.rows

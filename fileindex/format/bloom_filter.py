@@ -71,6 +71,7 @@ class BloomSize:
         exact_bits = -items * math.log(fpp) / (math.log(2) * math.log(2))
         if exact_bits > _MAX_BITS:
             raise ValueError(f"a bloom filter for {items} items with a false positive rate of {fpp} exceeds 2^31 bits")
+        # Paimon adds a whole byte where the bits fill their bytes exactly.
         bits = int(exact_bits) + 8 - int(exact_bits) % 8
         hashes = math.floor(bits / items * math.log(2) + 0.5) if items else 1
         return cls(bits, min(max(1, hashes), MAX_HASHES))
@@ -133,12 +134,12 @@ class BloomFilterBuilder:
 class FittedBloomFilterBuilder:
     """Builder of a filter sized for its distinct values.
 
-    It holds eight bytes per value until the values exceed ``most``, or until ``finish``.
+    It holds eight bytes per value until the values exceed ``max_items``, or until ``finish``.
 
     Args:
         column_type: Type of the column.
         fpp: False positive rate.
-        most: Number of values of the largest filter. None: no limit. More values raise the false positive rate.
+        max_items: Number of values of the largest filter. None: no limit. More values raise the false positive rate.
 
     >>> import pyarrow as pa
     >>> builder = FittedBloomFilterBuilder(ColumnType("INT"), 0.1)
@@ -309,5 +310,6 @@ def bit_positions(hashes: _Words, size: BloomSize) -> Iterator[np.ndarray[Any, n
     stride = (halves >> 32).astype(np.int32)
     probes = halves.astype(np.int32)
     for _ in range(size.hashes):
+        # Sums wrap as Java's int does. A negative one is inverted, not negated: the smallest int has no negative.
         probes = probes + stride
         yield ((probes ^ (probes >> 31)).view(np.uint32) % np.uint32(size.bits)).astype(np.int64)

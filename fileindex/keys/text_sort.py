@@ -97,6 +97,7 @@ def _sort_by_words(texts: Any) -> tuple[_Longs, _Flags] | None:
         members = active if order is None else order[active]
         left = lengths[members] - 8 * number
         is_last = bool((left <= 0).all())
+        # Texts that are still equal differ in trailing zero bytes only: the shorter one is first.
         words = lengths[members].astype(np.uint64) if is_last else _next_words(view, starts[members] + 8 * number, left)
         sorted_members = _sort_in_runs(words, opens[active])
         if order is None:
@@ -147,6 +148,7 @@ def _sort_in_runs(words: _Words, opens: _Flags) -> _Longs:
     runs = np.cumsum(opens)
     if int(runs[-1]) == 1:
         return order
+    # One integer sort: the run, and in it the rank by words.
     packed = (runs[order].astype(np.uint64) << np.uint64(32)) | np.arange(len(order), dtype=np.uint64)
     packed.sort()
     return order[(packed & np.uint64(0xFFFFFFFF)).astype(np.int64)]

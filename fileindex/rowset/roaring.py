@@ -109,6 +109,7 @@ def cardinality(data: bytes | memoryview) -> int:
         raise CorruptIndex(f"a row set is malformed: unknown cookie {cookie}")
     if header_start + 4 * count > len(data):
         raise CorruptIndex(f"a row set is malformed: its header of {count} containers is truncated")
+    # A container stores its cardinality minus one: 65,536 does not fit 16 bits.
     return count + int(np.frombuffer(data, "<u2", 2 * count, header_start)[1::2].sum(dtype=np.int64))
 
 

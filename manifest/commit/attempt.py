@@ -189,6 +189,7 @@ class CommitAttempt:
         log_list, log_size = store.manifest_lists.write(store.manifests.write(change.changelog)) if has_changelog else (None, None)
         for name, metas in ((base_list, base), (delta_list, delta)):
             store.cache.put(name, tuple(metas), list_weight(metas))
+        # All files are durable before the snapshot that names them exists.
         schema_id, *_ = store.file_io.run_parallel(partial(_schema_id, store), self._files.flush, partial(_check_exists, store, latest))
         failpoints.point("after-manifest-list")
         records = record_count(entries)

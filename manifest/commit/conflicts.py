@@ -69,14 +69,14 @@ def read_conflicts(base: EntryColumns, reads: Iterable[tuple[BucketId, Sequence[
 def row_range_conflicts(base: EntryColumns, delta: EntryColumns) -> list[Conflict]:
     """Return conflicts in the ranges of row ids.
 
-    Files with columns of the same rows must have the same range. A compaction may have joined the range of new columns with others, or new
-    columns may be of a range that a compaction joins.
+    Files with columns of the same rows must have the same range.
 
     Args:
         base: Live entries of the partitions that ``delta`` touches.
         delta: Entries to commit. New rows have no ids yet, and fit.
     """
     merged = merge(EntryColumns.concat([base, delta])).entries
+    # A BLOB file may have a part of the rows of a range.
     has_row_ids = merged.present("_FILE._FIRST_ROW_ID") & np.array([not name.endswith(BLOB_FORMAT) for name in merged.file_name], np.bool_)
     rows = np.flatnonzero(has_row_ids & (merged.kind == FileKind.ADD))
     first = merged.numbers("_FILE._FIRST_ROW_ID")[rows]
@@ -84,6 +84,7 @@ def row_range_conflicts(base: EntryColumns, delta: EntryColumns) -> list[Conflic
     rows, first = rows[order], first[order]
     ends = first + merged.row_count[rows]
     same = (first[1:] == first[:-1]) & (ends[1:] == ends[:-1])
+    # A compaction joins ranges. New columns of one of these ranges would overlap the joined one without being equal to it.
     wrong = np.flatnonzero(~same & (first[1:] < np.maximum.accumulate(ends)[:-1]))
     return [
         Conflict(
@@ -143,6 +144,7 @@ def _level_conflicts(merged: EntryColumns, buckets: Collection[BucketId], key: P
 def _overlap(entries: EntryColumns, rows: Sequence[int], key: PartitionType) -> tuple[int, int] | None:
     """Return two of ``rows`` whose key ranges overlap, or None."""
     bounds = sorted((key.order(entries.min_key[row]), key.order(entries.max_key[row]), row) for row in rows)
+    # By their lower bounds: if no neighbours overlap, no files do.
     for (_, high, row), (low, _, following) in pairwise(bounds):
         if high >= low:
             return row, following

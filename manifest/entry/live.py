@@ -77,6 +77,7 @@ def merge(entries: EntryColumns) -> Merged:
         elif identity in row_by_identity and kinds[row_by_identity[identity]] == FileKind.ADD:
             del row_by_identity[identity]
         else:
+            # The ADD of this DELETE may be in a manifest that is not merged here.
             row_by_identity[identity] = row
     stays = ~again
     stays[rows[list(row_by_identity.values())]] = True

@@ -291,6 +291,7 @@ def _head(file_io: FileIO, path: str, meta: ManifestFileMeta) -> tuple[_Head, by
     ranges = BlockRanges.from_text(PurePosixPath(path).name, metadata)
     if ranges is not None:
         blocks, records = int(ranges.column("bytes").sum()), int(ranges.column("records").sum())
+        # Ranges are advice: if they do not fit the file, it is read as a whole.
         if (end + blocks, records) != (meta.file_size, meta.num_added_files):
             ranges = None
     return _Head(metadata, end, ranges), prefix

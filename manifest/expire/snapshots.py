@@ -196,6 +196,7 @@ class _Retention:
             follower_ids, cached = ids[first + 1 : last + 1], self.following
             followers = [cached] if cached is not None and list(follower_ids) == [cached.id] else _snapshots(store, follower_ids)
             for candidate, following in enumerate(followers, first):
+                # A state is outdated when the next one replaced it, not when it was committed.
                 if following.time_millis >= cut:
                     return candidate
             first, ahead = last, store.file_io.max_concurrency

@@ -224,9 +224,9 @@ class FileParts:
 
 
 class FreshCache(FileCache):
-    """A view of ``whole`` that starts empty.
+    """A view of ``shared`` that starts empty.
 
-    Its values count towards the capacity of ``whole``. Other users do not see them.
+    Its values count towards the capacity of ``shared``. Other users do not see them.
 
     >>> whole = FileCache(10)
     >>> whole.put("a", 1, 4)

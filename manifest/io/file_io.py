@@ -320,6 +320,7 @@ class LocalFileIO:
 
     def identity(self, path: str) -> tuple[int, ...] | None:
         status = os.stat(path)
+        # Within a tick of the clock another change keeps the time, and perhaps the size.
         if time.time_ns() - status.st_ctime_ns < _CLOCK_TICK_NANOS and not is_written_once(path):
             return None
         return status.st_dev, status.st_ino, status.st_size, status.st_ctime_ns

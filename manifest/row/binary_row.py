@@ -60,7 +60,9 @@ def encode_row(values: Sequence[Plain], types: Sequence[DataType]) -> bytes:
     for i, (value, data_type) in enumerate(zip(values, types, strict=True)):
         slot = width + 8 * i
         if value is None:
+            # The null bits follow eight bits for the row kind.
             row[(i + 8) >> 3] |= 1 << ((i + 8) & 7)
+            # Paimon reserves the bytes of a null too. Hashes of keys need the same bytes.
             if reserved := reserved_bytes(data_type):
                 _SLOT.pack_into(row, slot, 0, len(row))
                 row += bytes(reserved)
@@ -116,6 +118,7 @@ def _encode_wide(row: bytearray, slot: int, value: int, data_type: DataType) -> 
     else:
         per_milli = _per_milli(data_type)
         millis, rest = divmod(value, per_milli)
+        # The slot has nanoseconds where others have a length: milliseconds always take eight bytes.
         _SLOT.pack_into(row, slot, rest * (_NANOS_PER_MILLI // per_milli), len(row))
         row += _LONG.pack(millis)
 

@@ -217,6 +217,7 @@ class SnapshotManager(ConsumerFiles):
         try:
             return self.get(key.id).key != key
         except SnapshotExpired:
+            # An id can have been used again after a rollback. Its tag or changelog shows by which commit.
             copies = [tag.key for tag in self.tags().values() if tag.id == key.id]
             changelog = self.kept.get(key.id)
             copies += [] if changelog is None else [changelog.key]

@@ -47,6 +47,7 @@ class _Running:
         low, high = self._plain(bounds["min"]), self._plain(bounds["max"])
         if self.type.kind in FLOATS:  # orders differ in -0.0 and 0.0: include both
             low, high = low or -0.0, high or 0.0
+            # Arrow ignores NaN, so its minimum is NaN only where all values are.
             if math.isnan(low):
                 return
         self.least = low if self.least is None else min(self.least, low)

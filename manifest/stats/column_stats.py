@@ -2,7 +2,7 @@
 
 The stored form is Paimon's ``SimpleStats``. Bounds may be wider than the data, never narrower. Unknown bounds keep the file.
 
-Predicate leaves are evaluated on bounds, which are plain values or numpy arrays of them. ``place`` converts a literal, or an array of floats, to the comparable form. The result is
+Predicate leaves are evaluated on bounds, which are plain values or numpy arrays of them. ``to_key`` converts a literal, or an array of floats, to the comparable form. The result is
 a bool or a mask. The values of an IN are sorted once and searched.
 """
 
@@ -201,7 +201,7 @@ def values_between(values: tuple[Plain, ...], low: Plain, high: Plain) -> ValueS
 
 
 def identity(value: Any) -> Any:
-    """Return ``value``: the ``place`` of all types except floats."""
+    """Return ``value``: the ``to_key`` of all types except floats."""
     return value
 
 

@@ -45,7 +45,7 @@ class ObjectRanges:
         key: Key of the object.
         size: Size in bytes. None: taken from the first response.
         tail: Whether the object is read from its end.
-        held: Cache for the first response.
+        holder: Cache for the first response.
     """
 
     def __init__(self, bucket: PartSource, key: str, size: int | None = None, *, tail: bool, holder: Holder | None = None) -> None:

@@ -102,6 +102,7 @@ def _arrow_cast(array: Any, target: ColumnType) -> Any:
     if pa.types.is_boolean(array.type):
         return array.cast(pa.int8()).cast(target.arrow)
     if target.kind is Kind.DECIMAL and pa.types.is_integer(array.type):
+        # Arrow checks integers by their type, and decimals by their values.
         integers = array.cast(pa.decimal128(as_decimal(ColumnType(Kind.BIGINT)).precision, 0))
         return integers.cast(target.arrow)
     return array.cast(target.arrow)
@@ -124,6 +125,7 @@ def _truncate_float(array: Any, target: ColumnType) -> Any:
     numbers = np.asarray(array.cast(pa.float64()).fill_null(0.0))
     bits = (pa.types.is_int64(target.arrow) and 63) or {pa.int8(): 7, pa.int16(): 15, pa.int32(): 31}[target.arrow]
     truncated = np.trunc(numbers)
+    # The greatest integers are not exact as floats, but the power of two above them is.
     if not bool(((truncated >= -(2.0**bits)) & (truncated < 2.0**bits)).all()):
         raise FilterFailed(f"a number is out of range of {target.kind}")
     return pa.array(truncated.astype(np.int64), mask=np.asarray(array.is_null())).cast(target.arrow)

@@ -107,6 +107,7 @@ def decimal_to_integer(value: Any, target: ColumnType) -> Any:
 
 def decimal_to_float(value: Any, target: ColumnType) -> Any:
     """Cast decimals to the nearest floats."""
+    # Arrow's cast from decimals to floats does not always round to the nearest one. Its parser does.
     return value.cast(pa.string()).cast(target.arrow)
 
 
