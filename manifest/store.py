@@ -233,7 +233,7 @@ class FileStore:
         support.check_writable(self.options, self.root)
         if self.paths.data != self.root and not self.owned.owns(self.paths.data):
             raise UnsupportedTable(
-                f"{self.root}: option 'data-file.path-directory': '{self.options.data_file_path_directory}' is no directory below the table. "
+                f"{self.root}: option 'data-file.path-directory': '{self.options.data_file_path_directory}' is not a directory below the table. "
                 "Nothing is written or deleted there"
             )
         if self.writes_iceberg:

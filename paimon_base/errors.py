@@ -17,6 +17,7 @@ from sparkexpr.errors import (
     UnknownColumn,
     UnsupportedType,
     did_you_mean,
+    not_a_column,
     text_edits,
 )
 
@@ -92,4 +93,5 @@ __all__ = [
     "UnsupportedType",
     "describe_error",
     "did_you_mean",
+    "not_a_column",
 ]

@@ -61,6 +61,16 @@ def did_you_mean(name: str, candidates: Iterable[str]) -> str:
     return next((f", did you mean '{candidate}'" for candidate in names if candidate.lower() in near), "")
 
 
+def not_a_column(name: str, columns: Iterable[str]) -> str:
+    """Return the text that a name is not one of ``columns``.
+
+    >>> not_a_column("citi", ["id", "City"])
+    "'citi' is not a column, did you mean 'City'; columns are: id, City"
+    """
+    names = tuple(columns)
+    return f"'{name}' is not a column{did_you_mean(name, names)}; columns are: {', '.join(names)}"
+
+
 class UnknownColumn(ExpressionError, KeyError):
     """A filter, projection or option names an unknown column.
 

@@ -53,7 +53,7 @@ def option_key(index_type: str, *names: str) -> str:
 class IndexSpec:
     """Declaration of one index on a column or map entry.
 
-    ``block_rows`` is the rows per block of the row blocks that accompany it (``format.row_blocks``). 0: no row blocks.
+    ``block_rows`` is the number of rows per block of its row blocks (``format.row_blocks``). 0: it has no row blocks.
     """
 
     column: ColumnRef

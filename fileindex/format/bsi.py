@@ -136,7 +136,9 @@ class BsiReader:
         (count,) = struct.unpack_from(">i", data, position)
         position += 4
         if version != BSI_VERSION or not 0 <= low <= high or count != (high - low).bit_length():
-            raise CorruptIndex(f"half of a bit-sliced index has version {version}, numbers {low} to {high} and {count} slices")
+            raise CorruptIndex(
+                f"the header of a bit-sliced index is wrong: version {version}, {count} slices for the numbers {low} to {high}"
+            )
         if existence and existence.max() >= self.row_count:
             raise CorruptIndex(f"a row set contains row {existence.max()}, but the file has {self.row_count} rows")
         slices = []

@@ -231,11 +231,11 @@ class ContainerHeader:
 class PartCache(Protocol):
     """Cache of a container's parts.
 
-    Returns a cached part, or reads it with ``make``. ``weight`` returns its bytes. ``lesser`` parts may be evicted first.
+    ``make`` reads a part, ``weight`` returns its bytes in memory. ``lesser`` parts may be evicted first.
     """
 
     def __call__(self, part: Hashable, make: Callable[[], T], weight: Callable[[T], int], *, lesser: bool = False) -> T:
-        """Return the part of that name."""
+        """Return the cached part, or the result of ``make``."""
 
 
 def _uncached(part: Hashable, make: Callable[[], T], weight: Callable[[T], int], *, lesser: bool = False) -> T:  # noqa: ARG001

@@ -377,7 +377,7 @@ class EntryColumns:
             yield whole_record(self.payload[start:end], short=short)
 
     def deleted(self) -> EntryColumns:
-        """Return the DELETE of every entry."""
+        """Return a DELETE entry for each entry."""
         kind = bytes([FileKind.DELETE << 1])  # the second byte of an entry
         return EntryColumns.of_records([record[:1] + kind + record[2:] for record in self.records()])
 

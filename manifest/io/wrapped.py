@@ -138,7 +138,10 @@ class WrappedFileIO:
 
 
 class ThinFileIO(WrappedFileIO):
-    """Wrapper that need not see all calls: ``inner`` caches and combines them."""
+    """Wrapper that passes calls for several files, and calls that ``inner`` caches, on to ``inner``.
+
+    The wrapper does not see the single calls that ``inner`` makes for them.
+    """
 
     def read_many(self, paths: Iterable[str]) -> Iterator[bytes]:
         return self.inner.read_many(paths)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 
 from manifest.types.data_type import MAX_LENGTH, DataType
-from paimon_base.errors import UnsupportedOption
+from paimon_base.errors import UnsupportedOption, not_a_column
 from sparkexpr.values.column_type import FLOATS, INTEGERS, Kind
 
 _Takes = Callable[[DataType], bool]
@@ -147,4 +147,4 @@ def check_field_columns(options: Mapping[str, str], columns: Iterable[str]) -> N
     for key in options:
         match = FIELD_OPTION.fullmatch(key)
         if match is not None and match["option"] not in {"sequence-group", "stats-mode"} and match["column"] not in column_names:
-            raise UnsupportedOption(key, f"'{match['column']}' is not a column; columns are: {', '.join(column_names)}")
+            raise UnsupportedOption(key, not_a_column(match["column"], column_names))

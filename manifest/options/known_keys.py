@@ -28,7 +28,7 @@ def _only(*allowed: str, why: str) -> Refusal:
 def _refuse_outside(value: str) -> str | None:
     """Return why a directory is refused. None: it is below the table."""
     is_below = {"", ".", ".."}.isdisjoint(value.removesuffix("/").split("/")) and ":" not in value and "\\" not in value
-    return None if is_below else f"'{value}' is no directory below the table; give a relative path with plain names"
+    return None if is_below else f"'{value}' is not a directory below the table; write a relative path with plain names"
 
 
 def _never(why: str) -> Refusal:

@@ -6,7 +6,7 @@ from typing import Literal, TypeAlias
 
 from manifest.options.core_options import CoreOptions
 from manifest.schema.table_schema import BucketMode, TableSchema
-from paimon_base.errors import UnsupportedOption
+from paimon_base.errors import UnsupportedOption, not_a_column
 from sparkexpr.values.column_type import Kind
 
 CurveName: TypeAlias = Literal["order", "zorder", "hilbert"]
@@ -54,7 +54,7 @@ def check_clustering(schema: TableSchema) -> None:
     strategy = clustering_strategy(core)
     for name in core.clustering_columns:
         if name not in schema.names:
-            raise UnsupportedOption(_COLUMNS, f"'{name}' is not a column; columns are: {', '.join(schema.names)}")
+            raise UnsupportedOption(_COLUMNS, not_a_column(name, schema.names))
         if name in schema.partition_keys or schema.field(name).type.kind in NO_ORDER:
             raise UnsupportedOption(_COLUMNS, f"'{name}' is a partition column or has a type without an order")
     if strategy != "order" and len(core.clustering_columns) > MAX_COLUMNS:

@@ -14,7 +14,7 @@ from manifest.options.core_options import CoreOptions
 from manifest.options.merge_engine import AGGREGATE_REMOVE, DEDUPLICATE, ENGINES, PARTIAL_REMOVE, EngineTraits, engine_traits
 from manifest.schema.table_schema import TableSchema
 from manifest.types.data_type import DataType
-from paimon_base.errors import UnsupportedOption
+from paimon_base.errors import UnsupportedOption, not_a_column
 
 _NULL_STRATEGIES = ("merge", "ignore", "error")
 
@@ -149,7 +149,7 @@ def _columns(schema: TableSchema, key: str, text: str) -> tuple[str, ...]:
     names = tuple(name.strip() for name in text.split(",") if name.strip())
     for name in names:
         if name not in schema.names:
-            raise UnsupportedOption(key, f"'{name}' is not a column; columns are: {', '.join(schema.names)}")
+            raise UnsupportedOption(key, not_a_column(name, schema.names))
         if name in schema.primary_keys:
             raise UnsupportedOption(key, f"'{name}' is a primary-key column, which cannot be in a sequence group")
     if not names:

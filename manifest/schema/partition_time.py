@@ -10,7 +10,7 @@ from functools import lru_cache
 
 from manifest.options.durations import parse_duration_millis
 from manifest.schema.table_schema import TableSchema
-from paimon_base.errors import UnsupportedOption
+from paimon_base.errors import UnsupportedOption, not_a_column
 from sparkexpr.values.column_type import TIMESTAMPS, Kind
 
 EXPIRATION_TIME = "partition.expiration-time"
@@ -146,7 +146,7 @@ def expiry_problem(schema: TableSchema) -> str | None:
     if name is None:
         return f"needs '{TIME_FIELD}', the column with a row's time"
     if name not in schema.names:
-        return f"'{name}' is not a column; columns are: {', '.join(schema.names)}"
+        return not_a_column(name, schema.names)
     data_type = schema.field(name).type
     if data_type.kind not in _TIMES:
         return f"'{name}' is {data_type}; a time is INT or BIGINT (seconds, or in BIGINT milliseconds) or a TIMESTAMP"

@@ -27,7 +27,7 @@ from manifest.schema.partition_time import PartitionExpiration, check_record_exp
 from manifest.schema.table_schema import BucketMode, TableSchema
 from manifest.types.data_type import MAX_LENGTH, DataField, DataType, default_scalar, from_arrow, highest_id, number_fields
 from manifest.types.ddl import parse_table_ddl
-from paimon_base.errors import UnsupportedOption
+from paimon_base.errors import UnsupportedOption, not_a_column
 from sparkexpr.values.column_type import STRINGS, TIMESTAMPS, Kind
 
 _OWN = frozenset(
@@ -72,7 +72,7 @@ def check_merging(schema: TableSchema) -> None:
         raise UnsupportedOption("deletion-vectors.enabled", f"cannot be combined with merge-engine '{options.engine.name}'")
     if options.rowkind_field is not None:
         if options.rowkind_field not in schema.names:
-            raise UnsupportedOption("rowkind.field", f"'{options.rowkind_field}' is not a column; columns are: {', '.join(schema.names)}")
+            raise UnsupportedOption("rowkind.field", not_a_column(options.rowkind_field, schema.names))
         column = schema.field(options.rowkind_field)
         if column.type.kind not in STRINGS:
             raise UnsupportedOption("rowkind.field", f"column '{column.name}' is {column.type} instead of a string")
@@ -103,7 +103,7 @@ def check_changelog(schema: TableSchema) -> None:
     core, producer = schema.core, schema.core.changelog_producer
     for name in core.changelog_row_deduplicate_ignore_fields:
         if name not in schema.names:
-            raise UnsupportedOption(_IGNORED, f"'{name}' is not a column; columns are: {', '.join(schema.names)}")
+            raise UnsupportedOption(_IGNORED, not_a_column(name, schema.names))
     if producer == "none":
         return
     schema.require_primary_key(_PRODUCER, f"'{producer}' needs a primary key")
@@ -183,8 +183,10 @@ def _with_blobs(fields: tuple[DataField, ...], options: CoreOptions) -> tuple[Da
     """
     type_by_name = {field.name: field.type for field in fields}
     for name in options.blob_field:
-        if name not in type_by_name or type_by_name[name].with_nullable(nullable=True) not in {_BYTES, DataType(Kind.BLOB)}:
-            raise UnsupportedOption("blob-field", f"'{name}' is no column of type BYTES")
+        if name not in type_by_name:
+            raise UnsupportedOption("blob-field", not_a_column(name, type_by_name))
+        if type_by_name[name].with_nullable(nullable=True) not in {_BYTES, DataType(Kind.BLOB)}:
+            raise UnsupportedOption("blob-field", f"column '{name}' has type {type_by_name[name]}, but needs BYTES")
     blobs = frozenset(options.blob_field)
     return tuple(replace(field, type=DataType(Kind.BLOB, field.type.nullable)) if field.name in blobs else field for field in fields)
 
@@ -423,7 +425,7 @@ def _check_keys(schema: TableSchema) -> None:
         _refuse_duplicates(what, names)
         for name in names:
             if name not in schema.names:
-                raise InvalidSchema(f"{what} '{name}' is not a column; columns are: {', '.join(schema.names)}")
+                raise InvalidSchema(f"{what} {not_a_column(name, schema.names)}")
             if schema.field(name).type.kind in _NO_KEY:
                 raise InvalidSchema(f"{what} '{name}' has type {schema.field(name).type}, which cannot be in a key")
     for name in schema.partition_keys:
@@ -458,7 +460,7 @@ def _check_buckets(schema: TableSchema, options: CoreOptions) -> None:
         schema.require_primary_key("bucket-key", "an append table with fixed buckets needs the columns to hash")
     for name in keys:
         if name not in schema.names:
-            raise UnsupportedOption("bucket-key", f"'{name}' is not a column; columns are: {', '.join(schema.names)}")
+            raise UnsupportedOption("bucket-key", not_a_column(name, schema.names))
         if name in schema.partition_keys or (schema.primary_keys and name not in schema.primary_keys):
             raise UnsupportedOption("bucket-key", f"'{name}' must be a primary-key column and not a partition column")
         if schema.field(name).type.kind in _NO_KEY:
@@ -476,7 +478,7 @@ def _check_sequence(schema: TableSchema, options: CoreOptions) -> None:
         raise UnsupportedOption("sequence.field.sort-order", f"'{options.sequence_field_sort_order}' is neither ascending nor descending")
     for name in options.sequence_field:
         if name not in schema.names:
-            raise UnsupportedOption("sequence.field", f"'{name}' is not a column; columns are: {', '.join(schema.names)}")
+            raise UnsupportedOption("sequence.field", not_a_column(name, schema.names))
         if options.sequence_field.count(name) > 1 or schema.field(name).type.kind in _NO_KEY:
             raise UnsupportedOption("sequence.field", f"'{name}' is listed twice or has a type without an order")
 
@@ -492,8 +494,10 @@ def _check_limits(schema: TableSchema, options: CoreOptions) -> None:
     if options.num_sorted_run_compaction_trigger < 1:
         raise UnsupportedOption("num-sorted-run.compaction-trigger", "must be 1 or more")
     for key in schema.options:
-        if key.startswith("fields.") and key.endswith(".stats-mode") and key[len("fields.") : -len(".stats-mode")] not in schema.names:
-            raise UnsupportedOption(key, f"does not name a column; columns are: {', '.join(schema.names)}")
+        if key.startswith("fields.") and key.endswith(".stats-mode"):
+            name = key[len("fields.") : -len(".stats-mode")]
+            if name not in schema.names:
+                raise UnsupportedOption(key, not_a_column(name, schema.names))
     options.stats_modes(schema.names)
 
 

@@ -44,7 +44,7 @@ _UNITS: Final = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 
 
 def hdfs_name(name: str) -> str | None:
-    """Return Hadoop's name of an option, None if it is none of HDFS.
+    """Return Hadoop's name of an option, None for an option of another storage.
 
     Raises ``UnsupportedOption`` for an option of Hadoop that has no effect here.
 

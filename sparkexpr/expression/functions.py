@@ -94,7 +94,7 @@ def _with_shared_type(name: str, arguments: tuple[Expression, ...], result: Colu
     """
     shared = shared_type(name, arguments)
     if len(arguments) > 1 and (shared.kind in LISTS or shared.kind in {Kind.ROW, Kind.MULTISET}):
-        raise InvalidFilter(f"'{name}' takes values without parts, not {shared.kind} and NULL; test it by IS NULL")
+        raise InvalidFilter(f"'{name}' does not take a value of type {shared.kind}; write IS NULL to test it for NULL")
     return FunctionCall(name, tuple(cast_to(argument, shared) for argument in arguments), result or shared)
 
 
@@ -111,7 +111,7 @@ def _among(name: str, arguments: tuple[Expression, ...]) -> FunctionCall:
     for argument, listed in zip(arguments[1:], compared.arguments[1:], strict=True):
         if not isinstance(listed, LiteralValue):  # evaluation reads literals only
             raise InvalidFilter(
-                f"'{name}': {argument} of type {argument.type.kind} is no {compared.arguments[0].type.kind}; write = and OR"
+                f"'{name}': {argument} of type {argument.type.kind} does not fit {compared.arguments[0].type.kind}; write = and OR"
             )
     return compared
 
@@ -449,7 +449,7 @@ def _array_contains(name: str, arguments: tuple[Expression, ...]) -> FunctionCal
     """Type a search of an ARRAY. Elements and value are compared in their common type."""
     container, searched = arguments
     if container.type.kind not in LISTS or container.type.value is None or container.type.value.kind in WITH_PARTS:
-        raise InvalidFilter(f"'{name}' takes an ARRAY of values without parts, not {container} of type {container.type.kind}")
+        raise InvalidFilter(f"'{name}' takes an ARRAY whose elements are not nested, not {container} of type {container.type.kind}")
     if is_null_literal(searched):
         raise InvalidFilter(f"'{name}' cannot search for NULL")
     shared = shared_type(name, (ColumnValue(f"an element of {container}", None, container.type.value), searched))

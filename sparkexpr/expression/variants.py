@@ -54,7 +54,7 @@ def type_named(text: str) -> ColumnType:
         if 1 <= precision <= 38 and scale <= precision:
             return ColumnType(Kind.DECIMAL, precision=precision, scale=scale)
     if named_type is None:
-        raise InvalidFilter(f"'{text}' is no type that filters take from a VARIANT; use one of {', '.join(_TYPES)}, decimal(p, s)")
+        raise InvalidFilter(f"'{text}' is not a type that filters read from a VARIANT; use one of {', '.join(_TYPES)}, decimal(p, s)")
     return named_type
 
 
@@ -119,7 +119,7 @@ def is_variant_null(values: Arrays, _: ColumnType) -> Any:
 def parse_json(values: Arrays, _: ColumnType) -> Any:
     """``parse_json(text)``.
 
-    Raises ``FilterFailed`` for a text that is no JSON.
+    Raises ``FilterFailed`` for invalid JSON.
     """
     from sparkexpr.variant import values as variant_values
 
@@ -130,7 +130,7 @@ def parse_json(values: Arrays, _: ColumnType) -> Any:
 
 
 def try_parse_json(values: Arrays, _: ColumnType) -> Any:
-    """``try_parse_json(text)``: null for a text that is no JSON."""
+    """``try_parse_json(text)``: null for invalid JSON."""
     from sparkexpr.variant import values as variant_values
 
     return variant_values.parse_column(values[0], strict=False)

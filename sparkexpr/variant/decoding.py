@@ -124,7 +124,7 @@ def key_names(metadata: bytes) -> tuple[str, ...]:
     ('a', 'bc')
     """
     if not metadata or metadata[0] & 0xF != VERSION:
-        raise CorruptVariant(f"the metadata begins with {metadata[:1].hex() or 'nothing'}, which is no known version")
+        raise CorruptVariant(f"the metadata begins with {metadata[:1].hex() or 'nothing'}, which is not a known version")
     width = (metadata[0] >> 6) + 1
     count = unsigned(metadata, 1, width, len(metadata))
     start = 1 + (count + 2) * width
@@ -136,7 +136,7 @@ def key_names(metadata: bytes) -> tuple[str, ...]:
     try:
         return tuple([metadata[start + low : start + high].decode() for low, high in itertools.pairwise(ends)])
     except UnicodeDecodeError as error:
-        raise CorruptVariant(f"a key is no UTF-8: {error}") from error
+        raise CorruptVariant(f"a key is not valid UTF-8: {error}") from error
 
 
 def unsigned(data: bytes, position: int, width: int, end: int) -> int:
@@ -194,13 +194,13 @@ def value_end(value: bytes, start: int, end: int) -> int:
 
 
 def primitive(value: bytes, start: int, end: int) -> tuple[Primitive, bytes]:
-    """Return the type of a value without parts, and its content."""
+    """Return the type and the content of a scalar."""
     kind, begin, size = primitive_place(value, start, end)
     return kind, value[begin : begin + size]
 
 
 def primitive_place(value: bytes, start: int, end: int) -> tuple[Primitive, int, int]:
-    """Return the type of a value without parts, and start and size of its content.
+    """Return the type of a scalar, and start and size of its content.
 
     Raises ``CorruptVariant``.
     """
@@ -238,7 +238,7 @@ def _within_years(number: int, what: str, per_day: int) -> int:
 
 
 def scalar(kind: Primitive, content: bytes) -> Any:
-    """Return a value without parts. Dates are days, timestamps microseconds."""
+    """Return a scalar. Dates are days, timestamps microseconds."""
     match kind:
         case Primitive.NULL:
             return None
@@ -257,7 +257,7 @@ def scalar(kind: Primitive, content: bytes) -> Any:
             try:
                 return content.decode()
             except UnicodeDecodeError as error:
-                raise CorruptVariant(f"a text is no UTF-8: {error}") from error
+                raise CorruptVariant(f"a text is not valid UTF-8: {error}") from error
         case Primitive.UUID:
             return UUID(bytes=content)
     return int.from_bytes(content, "little", signed=True)

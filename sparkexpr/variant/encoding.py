@@ -89,7 +89,7 @@ def encode_json(text: str | bytes) -> Encoded:
     """Encode a JSON text.
 
     As in Spark, the first JSON value counts, and what follows it does not: ``{}{}`` is ``{}``.
-    Raises ``InvalidArgument`` for a text that is no JSON, and for an object with the same key twice.
+    Raises ``InvalidArgument`` for invalid JSON, and for an object with the same key twice.
 
     >>> encode_json('{"price": 1.50}') == encode({"price": Decimal("1.50")})
     True
@@ -131,7 +131,7 @@ def _number(text: str) -> Decimal | float:
 
 
 def _refuse_constant(text: str) -> None:
-    raise ValueError(f"{text} is no number of JSON")
+    raise ValueError(f"{text} is not a number in JSON")
 
 
 def _distinct_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -226,7 +226,7 @@ def _primitive(value: object) -> bytes:
         case UUID():
             return primitive_header(Primitive.UUID) + value.bytes
     raise InvalidArgument(
-        f"{value!r:.60} of type {type(value).__name__} cannot be stored in a VARIANT; give None, bool, int, float, Decimal, str, bytes, date, datetime, "
+        f"{value!r:.60} of type {type(value).__name__} cannot be stored in a VARIANT; pass None, bool, int, float, Decimal, str, bytes, date, datetime, "
         "UUID, a list or a dict"
     )
 
@@ -241,7 +241,7 @@ def _encode_integer(value: int) -> bytes:
 def _encode_decimal(value: Decimal) -> bytes:
     sign, digits, exponent = value.as_tuple()
     if not isinstance(exponent, int):
-        raise InvalidArgument(f"{value} is no DECIMAL that a VARIANT can store; give a float")
+        raise InvalidArgument(f"{value} is not a DECIMAL that a VARIANT can store; pass a float")
     leading_digits = digits[: MOST_DIGITS + 1]  # one digit too many is refused below; Python reads no integer of more than 4300
     number = int("".join(map(str, leading_digits))) * 10 ** min(max(exponent, 0), MOST_DIGITS + 1)
     scale = max(-exponent, 0)
@@ -249,12 +249,12 @@ def _encode_decimal(value: Decimal) -> bytes:
         if number < 10**digit_limit and scale <= digit_limit:
             unscaled: int = -number if sign else number
             return primitive_header(kind) + bytes([scale]) + unscaled.to_bytes(DECIMAL_WIDTHS[kind], "little", signed=True)
-    raise InvalidArgument(f"{value!s:.60} has more than {MOST_DIGITS} digits, the most of a DECIMAL in a VARIANT; give a float or a text")
+    raise InvalidArgument(f"{value!s:.60} has more than {MOST_DIGITS} digits, the limit of a DECIMAL in a VARIANT; pass a float or a text")
 
 
 def _encode_datetime(value: datetime) -> bytes:
     if value != value:  # noqa: PLR0124  # pandas' NaT
-        raise InvalidArgument("NaT is no timestamp; give None")
+        raise InvalidArgument("NaT is not a timestamp; pass None")
     if getattr(value, "nanosecond", 0):
         raise InvalidArgument(f"{value!r} has nanoseconds, and a VARIANT stores microseconds; round it")
     zoned = value.utcoffset() is not None
@@ -303,7 +303,7 @@ def _utf8(text: str) -> bytes:
     try:
         return text.encode()
     except UnicodeEncodeError as error:
-        raise InvalidArgument(f"{text!r:.60} is no valid Unicode text: {error.reason}; replace the lone surrogate") from error
+        raise InvalidArgument(f"{text!r:.60} is not valid Unicode text: {error.reason}; replace the lone surrogate") from error
 
 
 def _width(number: int) -> int:

@@ -109,7 +109,7 @@ def _texts(binaries: Any) -> Any:
     try:
         return binaries.cast(pa.large_string())
     except pa.ArrowInvalid as error:
-        raise CorruptVariant(f"a text is no UTF-8: {error}") from error
+        raise CorruptVariant(f"a text is not valid UTF-8: {error}") from error
 
 
 def _cast(kind: int, value: Any, target: ColumnType, zone: str, *, strict: bool) -> Plain:

@@ -26,7 +26,7 @@ def parse_path(path: str) -> tuple[str | int, ...]:
         steps.append(int(step_match[2]) if step_match[2] is not None else step_match[1] or step_match[3] or step_match[4])
         position = step_match.end()
     if path[:1] != "$" or position < len(path) or any(isinstance(step, int) and step >= 1 << 31 for step in steps):
-        raise InvalidFilter(f"'{path}' is no path into a VARIANT; write it as $.key[0]['other key']")
+        raise InvalidFilter(f"'{path}' is not a path into a VARIANT; write it as $.key[0]['other key']")
     return tuple(steps)
 
 

@@ -92,7 +92,7 @@ class _RowKeys:
 def _group(array: Any, keys: Sequence[_RowKeys]) -> _Values:
     """Return the values of a struct of ``value`` and ``typed_value``."""
     if not pa.types.is_struct(array.type):
-        raise CorruptVariant(f"a part of a shredded value has the type {array.type}, which is no group of value and {TYPED}")
+        raise CorruptVariant(f"a part of a shredded value has the type {array.type}, which is not a group of value and {TYPED}")
     # flatten() makes what lies below a null a null: Arrow leaves it undefined.
     parts = dict(zip(array.type.names, array.flatten(), strict=True))
     values: _Values = parts["value"].to_pylist() if "value" in parts else [None] * len(array)
@@ -125,7 +125,7 @@ def _objects(typed: Any, values: _Values, keys: Sequence[_RowKeys]) -> _Values:
 def _rest_of(value: bytes, keys: _RowKeys, shredded: set[str]) -> dict[str, tuple[int, bytes]]:
     """Return the fields of an object that are not typed."""
     if not value or value[0] & 3 != Basic.OBJECT:
-        raise CorruptVariant("a row has typed fields, and a value that is no object")
+        raise CorruptVariant("a row has typed fields, and a value that is not an object")
     untyped = {
         name: (keys.id_of(name), value[start : value_end(value, start, end)])
         for name, (start, end) in fields(value, 0, len(value), keys.names)
@@ -150,7 +150,7 @@ def _arrays(typed: Any, keys: Sequence[_RowKeys]) -> _Values:
 
 
 def _leaves(typed: Any) -> _Values:
-    """Return the values of a typed column without parts."""
+    """Return the values of a typed column of scalars."""
     kind = typed.type
     if pa.types.is_date32(kind):
         return _packed(typed.view(pa.int32()), Primitive.DATE, "<i")

@@ -44,7 +44,7 @@ class Variant:
     def from_json(cls, text: str | bytes) -> Self:
         """Return a JSON text as a VARIANT.
 
-        Numbers with a decimal form become DECIMAL, as in Spark's ``parse_json``. Raises ``InvalidArgument`` for a text that is no JSON.
+        Numbers with a decimal form become DECIMAL, as in Spark's ``parse_json``. Raises ``InvalidArgument`` for invalid JSON.
         """
         from sparkexpr.variant import encoding
 
@@ -85,7 +85,7 @@ class Variant:
 
         texts: Arrow array, pandas or polars Series, or list of texts. Equal texts are parsed once.
 
-        Raises ``InvalidArgument`` for a text that is no JSON. The message has its row.
+        Raises ``InvalidArgument`` for invalid JSON. The message has its row.
         """
         return parse_column(texts)
 
@@ -144,9 +144,9 @@ def binaries_of(value: object) -> tuple[bytes, bytes] | None:
 def parse_column(texts: Any, *, strict: bool = True) -> Any:
     """Return JSON texts as a VARIANT array.
 
-    strict: If False, a text that is no JSON gives null.
+    strict: If False, invalid JSON gives null.
 
-    Raises ``InvalidArgument`` for a text that is no JSON. The message has its row.
+    Raises ``InvalidArgument`` for invalid JSON. The message has its row.
     """
     from sparkexpr.variant import encoding
 
@@ -179,5 +179,5 @@ def _column(encoded: list[tuple[bytes, bytes] | None]) -> Any:
 
 def _binaries(array: Any) -> list[tuple[bytes, bytes] | None]:
     if not pa.types.is_struct(array.type) or {field.name for field in array.type} != {field.name for field in VARIANT_ARROW}:
-        raise InvalidArgument(f"an Arrow column of {array.type} holds no VARIANTs; give a column of the struct with value and metadata")
+        raise InvalidArgument(f"an Arrow column of {array.type} does not hold VARIANTs; pass a column of structs of value and metadata")
     return [None if row is None else (row["value"], row["metadata"]) for row in array.to_pylist()]
