@@ -41,7 +41,8 @@ def write_bitmap(
     >>> write_bitmap(rows.group(), kind, version=1).hex()
     '01000000030000000201fffffffd00000000ffffffff00000001fffffffe'
     """
-    keys, nulls = column.keys, _null_set(column)
+    keys = column.keys
+    nulls = serialize(rows_to_bitmap(column.null_rows)) if len(column.null_rows) > 1 else b""
     offsets, lengths, sets = _value_sets(column, len(nulls))
     head = [struct.pack(">bii?", version, column.row_count, len(keys), len(column.null_rows) > 0)]
     if len(column.null_rows):
@@ -53,10 +54,6 @@ def write_bitmap(
             head.append(struct.pack(">i", len(nulls) or SINGLETON_BYTES))
         index = _blocks(key_entries(keys, column_type, [offsets, lengths]), block_size)
     return b"".join([*head, *index, nulls, sets])
-
-
-def _null_set(column: GroupedColumn) -> bytes:
-    return serialize(rows_to_bitmap(column.null_rows)) if len(column.null_rows) > 1 else b""
 
 
 def _value_sets(column: GroupedColumn, start: int) -> tuple[_Ints, _Ints, bytes]:

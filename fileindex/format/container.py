@@ -304,7 +304,7 @@ class ContainerReader:
             CorruptIndex: Wrong magic, unknown version, a malformed header, or payloads that do not fill the rest.
         """
         if self._header is None:
-            self._header = self._hold("header", self._read_header, _weight)
+            self._header = self._hold("header", self._read_header, lambda header: header.weight)
         return self._header.entries
 
     def _read_header(self) -> ContainerHeader:
@@ -391,10 +391,6 @@ class Payload:
         if rows and rows.max() >= row_count:
             raise CorruptIndex(f"a row set contains row {rows.max()}, but the file has {row_count} rows")
         return rows
-
-
-def _weight(header: ContainerHeader) -> int:
-    return header.weight
 
 
 class _Header:

@@ -213,10 +213,6 @@ def _bitmap(column: GroupedColumn, column_type: ColumnType, options: Mapping[str
     return write_bitmap(column, column_type, version=version, block_size=min(block_size, MAX_INT))
 
 
-def _bsi(column: GroupedColumn, _type: ColumnType, _options: Mapping[str, str]) -> bytes:
-    return write_bsi(column)
-
-
 def _range_bitmap(column: GroupedColumn, column_type: ColumnType, options: Mapping[str, str]) -> bytes:
     text = options.get("chunk-size")
     return write_range_bitmap(column, column_type, chunk_size=None if text is None else parse_memory_size(text, "chunk-size"))
@@ -250,7 +246,7 @@ INDEX_TYPES: Mapping[str, IndexType] = {
             {},
             {},
             BsiReader,
-            grouping=_bsi,
+            grouping=lambda column, _type, _options: write_bsi(column),
         ),
         IndexType(
             "range-bitmap",

@@ -10,7 +10,7 @@ from functools import partial
 
 from fileindex.format.container import NGRAMS, ContainerEntry, ContainerReader
 from fileindex.format.ngram_filter import NgramFilterReader
-from fileindex.format.registry import INDEX_TYPES, IndexReader
+from fileindex.format.registry import INDEX_TYPES
 from fileindex.predicate.projection import Projection
 from fileindex.predicate.required_texts import AllOf, AnyOf, Contains, Requirement, required_texts
 from fileindex.predicate.tree import And, Compare, ComputedPredicate, In, IsNull, Leaf, Op, Or, Predicate, StartsWith, derive
@@ -116,11 +116,9 @@ def _texts(required: Requirement, indexes: FileIndexes) -> FileIndexResult:
             entry = None if indexed is None else next((entry for entry in indexed[1] if entry.index_type == NGRAMS), None)
             if indexed is None or entry is None:
                 return REMAIN
-            return indexes.evaluate(entry, indexed[0], lambda reader: _candidates(reader, texts))
-
-
-def _candidates(reader: IndexReader, texts: tuple[bytes, ...]) -> FileIndexResult:
-    return reader.candidates(texts) if isinstance(reader, NgramFilterReader) else REMAIN
+            return indexes.evaluate(
+                entry, indexed[0], lambda reader: reader.candidates(texts) if isinstance(reader, NgramFilterReader) else REMAIN
+            )
 
 
 def _leaf(leaf: Leaf, indexes: FileIndexes) -> FileIndexResult:

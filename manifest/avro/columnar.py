@@ -146,12 +146,9 @@ class _Rows(_Derived[Field]):
     """Fields of some records."""
 
     def __init__(self, fields: Mapping[str, Field], rows: Indices) -> None:
-        super().__init__(fields, self._one, keep=True)
+        super().__init__(fields, lambda path: fields[path].take(rows), keep=True)
         self._fields: Mapping[str, Field] = fields
         self._rows = rows
-
-    def _one(self, path: str) -> Field:
-        return self._fields[path].take(self._rows)
 
     def take(self, rows: Indices) -> _Rows[Field]:
         return _Rows(self._fields, self._rows[rows])

@@ -184,7 +184,7 @@ class Compactions:
                 *read_conflicts(base, ((message.bucket_id, message.compact_read) for message in self.messages)),
                 *indexes.conflicts(base, delta),
             ]
-            if not conflicts and self._files_exist():
+            if not conflicts and all(map(self._outputs_exist, self.messages)):
                 return indexes.complete(store, CommitChange(delta, changelog=changelog_of(self.messages, compaction=True)))
             beaten = {conflict.bucket for conflict in conflicts}
             partitions = {partition for partition, bucket in beaten if bucket < 0}
@@ -208,9 +208,6 @@ class Compactions:
             for path in compaction_paths(self._store, message):
                 with suppress(OSError):  # an orphan at worst
                     self._store.file_io.delete(path)
-
-    def _files_exist(self) -> bool:
-        return all(self._outputs_exist(message) for message in self.messages)
 
     def _outputs_exist(self, message: CommitMessage) -> bool:
         """Return whether all output files of the compaction still exist."""

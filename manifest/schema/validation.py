@@ -161,7 +161,7 @@ def build_schema(
     fields = _with_blobs(fields, CoreOptions.of(settings))
     if _names_dates({field.type.kind for field in fields if field.name in partition}):
         settings.setdefault("partition.legacy-name", "false")
-    fields = tuple(_not_null(field) if field.name in required else field for field in fields)
+    fields = tuple(replace(field, type=field.type.with_nullable(nullable=False)) if field.name in required else field for field in fields)
     schema = TableSchema(
         id=0,
         fields=fields,
@@ -204,10 +204,6 @@ def _either(what: str, argument: tuple[str, ...], named: tuple[str, ...]) -> tup
     if argument and named and argument != named:
         raise InvalidSchema(f"the {what} is ({', '.join(named)}) in the DDL text, and ({', '.join(argument)}) as an argument")
     return argument or named
-
-
-def _not_null(field: DataField) -> DataField:
-    return DataField(field.id, field.name, field.type.with_nullable(nullable=False), field.description, field.default_value)
 
 
 def _keys(option: str, argument: Sequence[str], settings: dict[str, str]) -> tuple[str, ...]:
