@@ -137,7 +137,7 @@ MISSING = {"value": None, "typed_value": None}
         ({"a": pa.int64()}, {"metadata": B.metadata, "value": b"\x0c\x01", "typed_value": {"a": MISSING}}, "a value that is not an object"),
         ({"a": pa.int64()}, {"metadata": BOTH.metadata, "value": BOTH.value, "typed_value": {"a": MISSING}}, "both typed and in the value"),
         ([pa.int64()], {"metadata": B.metadata, "value": None, "typed_value": [MISSING]}, "an element without a value"),
-        ({"a": pa.int64()}, {"metadata": b"", "value": None, "typed_value": {"a": MISSING}}, "no known version"),
+        ({"a": pa.int64()}, {"metadata": b"", "value": None, "typed_value": {"a": MISSING}}, "not a known version"),
         ({"a": pa.int64()}, {"metadata": B.metadata, "value": B.value[:-1], "typed_value": {"a": MISSING}}, "ends|ends before|begins"),
     ],
 )

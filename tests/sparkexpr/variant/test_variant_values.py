@@ -138,7 +138,7 @@ def test_json_text_is_as_sparks(value: Any, shown: str) -> None:
         ([-(10**5000)], "more than 38 digits"),
         (Decimal("0." + "1" * 5000), "more than 38 digits"),
         (Decimal("1E-39"), "more than 38 digits"),
-        (Decimal("NaN"), "no DECIMAL"),
+        (Decimal("NaN"), "not a DECIMAL"),
         ("\ud800", "surrogate"),
         ("x" * ((1 << 24) + 1), "too large"),
     ],
@@ -261,7 +261,7 @@ def test_a_clock_at_the_end_of_time_is_no_instant_before_it() -> None:
 
 @pytest.mark.parametrize("path", ["", "a", "$.", "$a", "$[", "$[x]", "$['a]", "$..a", "$[-1]", "$['']", "$[99999999999]"])
 def test_what_is_no_path_is_refused(path: str) -> None:
-    with pytest.raises(InvalidFilter, match="is no path"):
+    with pytest.raises(InvalidFilter, match="is not a path"):
         parse_path(path)
 
 
