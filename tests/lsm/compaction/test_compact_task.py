@@ -97,9 +97,29 @@ class FirstRuns:
         return CompactUnit.of(self.level, chosen, full=len(chosen) == len(runs))
 
 
-def compactor_of(made: list[DataFileMeta], strategy: object, rewriter: FakeRewriter, *, force_rewrite: bool = False) -> BucketCompactor:
+@dataclass
+class FailingChangelog:
+    """Its files cannot be finished."""
+
+    aborted: bool = False
+
+    def finish(self) -> list[DataFileMeta]:
+        raise OSError("no space")
+
+    def abort(self) -> None:
+        self.aborted = True
+
+
+def compactor_of(
+    made: list[DataFileMeta],
+    strategy: object,
+    rewriter: FakeRewriter,
+    *,
+    force_rewrite: bool = False,
+    changelog: FailingChangelog | None = None,
+) -> BucketCompactor:
     policy = CompactionPolicy(strategy, 3, 2, force_rewrite=force_rewrite)
-    context = CompactionContext(policy=policy, rewriter=rewriter, rewrite_file=lambda file: [file])
+    context = CompactionContext(policy=policy, rewriter=rewriter, rewrite_file=lambda file: [file], changelog=changelog)
     return BucketCompactor(context, Levels(KEY_OF, made, policy.number_of_levels))
 
 
@@ -173,6 +193,16 @@ def test_a_failed_compaction_discards_what_it_made_and_leaves_the_levels() -> No
         subject.compact()
     assert rewriter.discarded == ["new-0"]
     assert text(subject.levels.files) == before
+
+
+def test_a_changelog_that_fails_leaves_the_levels_and_nothing_to_commit() -> None:
+    rewriter, changelog = FakeRewriter(), FailingChangelog()
+    subject = compactor_of(files("0[1,5] 0[2,6]"), FirstRuns(2), rewriter, changelog=changelog)
+    before = text(subject.levels.files)
+    with pytest.raises(OSError, match="no space"):
+        subject.compact()
+    assert (rewriter.discarded, changelog.aborted, text(subject.levels.files)) == (["new-0"], True, before)
+    assert subject.drain() == ([], [], [])
 
 
 def test_the_policy_follows_the_tables_options() -> None:
