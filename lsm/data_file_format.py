@@ -17,10 +17,16 @@ from paimon_base.plugins import has_plugin, plugin
 PARQUET = "parquet"
 
 
-def check_format(path: str) -> None:
-    """Raise ``UnsupportedTable`` for an unsupported file format."""
-    if _extension(path) != PARQUET and not has_plugin("file-format", _extension(path)):
-        raise UnsupportedTable(f"{path}: data file format '{_extension(path)}' is not supported")
+def check_format(path: str) -> str:
+    """Return the format of a data file, by its last extension.
+
+    Raises:
+        UnsupportedTable: The format is not supported.
+    """
+    file_format = path.rpartition(".")[2].lower()
+    if file_format != PARQUET and not has_plugin("file-format", file_format):
+        raise UnsupportedTable(f"{path}: data file format '{file_format}' is not supported")
+    return file_format
 
 
 def open_data_file(file_io: FileIO, path: str, expected: ExpectedFooter | None = None, files: FileCache | None = None) -> OpenDataFile:
@@ -38,12 +44,8 @@ def open_data_file(file_io: FileIO, path: str, expected: ExpectedFooter | None =
         CorruptFile: The file is missing, or does not match its name or metadata.
         UnsupportedTable: The file format is not supported.
     """
-    check_format(path)
-    if _extension(path) == PARQUET:
+    file_format = check_format(path)
+    if file_format == PARQUET:
         return ParquetDataFile(file_io, path, expected, files)
-    opened: OpenDataFile = plugin("file-format", _extension(path)).open_file(file_io, path, expected, files)
+    opened: OpenDataFile = plugin("file-format", file_format).open_file(file_io, path, expected, files)
     return opened
-
-
-def _extension(path: str) -> str:
-    return path.rpartition(".")[2].lower()

@@ -139,7 +139,7 @@ class MergeTreeRewriter:
 
         Texts of the columns ``dictionaries`` may be dictionary arrays.
         """
-        count = runs_that_count([sum(file.file_size for file in run.files) for run in section])
+        count = runs_that_count([run.size for run in section])
         runs = [self.rows(run, count, dictionaries, drop_delete=drop_delete) for run in by_age(section)]
         merged = merge_runs(runs, self.key, self.fold) if len(runs) > 1 else runs[0]
         return filter(_has_rows, map(self.without_deletes, merged)) if drop_delete else merged

@@ -108,12 +108,12 @@ def _has_readable_dictionary(meta: Struct) -> bool:
     codec, stats = value(meta, ColumnMetaData.CODEC), list_of(meta, ColumnMetaData.ENCODING_STATS)
     if codec != CompressionCodec.UNCOMPRESSED and codec not in _CODECS:
         return False
-    used = [
-        encoding_stats
+    page_encodings = {
+        value(encoding_stats, PageEncodingStats.ENCODING)
         for encoding_stats in stats
         if value(encoding_stats, PageEncodingStats.PAGE_TYPE) in _DATA_PAGES and value(encoding_stats, PageEncodingStats.COUNT)
-    ]
-    return bool(used) and all(value(encoding_stats, PageEncodingStats.ENCODING) in Encoding.OF_DICTIONARY for encoding_stats in used)
+    }
+    return bool(page_encodings) and page_encodings <= Encoding.OF_DICTIONARY
 
 
 def encodings(values: tuple[Plain, ...], physical_type: int, length: int) -> _Encoded | None:
