@@ -43,6 +43,6 @@ def test_a_package_over_the_limit_of_vague_names_fails(
     rows = [f"row_{number} = {number}\n" for number in range(199)]
     (tmp_path / "p/m.py").write_text("".join([*rows, "found = 199\n"]))
     assert prose.main() == 0, "five of a thousand are allowed"
-    (tmp_path / "p/m.py").write_text("".join([*rows[1:], "found = 199\n"]))
+    (tmp_path / "p/m.py").write_text("".join([*rows[20:], "found = 199\n"]))
     assert prose.main() == 1
-    assert "m.py:199: vague name 'found'" in capsys.readouterr().out
+    assert "m.py:180: vague name 'found'" in capsys.readouterr().out
