@@ -96,6 +96,7 @@ class ObjectRanges:
         if cached is not None:
             self._drop_chunk(offset)
             return cached
+        # A file is read from its end in steps, its footer's length first: one request gets them all.
         at_end = self._tail and offset + length == size
         first = min(offset, max(0, size - thresholds.object_tail_bytes)) if at_end else offset
         end = offset + length if self._tail else min(size, max(offset + length, offset + thresholds.object_head_bytes))
