@@ -366,7 +366,7 @@ def test_a_purge_that_meets_a_busy_history_says_what_it_has_done(create: Callabl
     run = purge.ForgetHistory.run
     monkeypatch.setattr(purge.ForgetHistory, "run", busy)
     with pytest.raises(
-        HistoryBusy, match=r"the purge has deleted 1 rows, but older snapshots .*expiry of snapshots did nothing.*Call purge again"
+        HistoryBusy, match=r"the purge has deleted 1 row, but older snapshots .*expiry of snapshots did nothing.*Call purge again"
     ):
         table.purge("id = 'x'")
     assert table.scan().to_arrow()["id"].to_pylist() == ["b"]
