@@ -25,7 +25,7 @@ from benchmarks.figures import Figures, store
 from manifest.io.file_io import LocalFileIO
 from manifest.io.wrapped import WrappedFileIO
 from pyspark_paimon import Table
-from pyspark_paimon.local.backend import LocalBackend
+from pyspark_paimon.local.engine import LocalEngine
 from pyspark_paimon.table.scan import Scan
 
 BUCKETS = 4
@@ -223,7 +223,7 @@ def best_of(*work: Callable[[], int]) -> list[float]:
 def fetched(path: str, question: Question, *, index: bool) -> tuple[int, int]:
     """Bytes and opened data files of a question to a warm table."""
     counter = CountingFileIO()
-    table = Table(LocalBackend(path, file_io=counter))
+    table = Table(LocalEngine(path, file_io=counter))
     table.scan("id = -1").to_arrow()  # manifests are kept
     scan = scan_of(table, question, index=index)
     counter.bytes = 0

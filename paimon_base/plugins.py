@@ -25,7 +25,7 @@ _PLUGINS: dict[str, dict[str, str]] = {
     },
     "command": {"pyspark-paimon": "cli:main"},
     "file-format": {"avro": "file_formats.avro.format", "orc": "file_formats.orc.format"},
-    "location": {"rest": "catalogs.rest.backend:open_location"},
+    "location": {"rest": "catalogs.rest.engine:open_location"},
     "orphans": {"iceberg": "iceberg.orphans"},
     "page": {
         "cards": "page.html.card",

@@ -80,7 +80,7 @@ if TYPE_CHECKING:
     from pyspark_paimon.plugins.catalogs.rest.catalog import RestCatalog
     from pyspark_paimon.plugins.page.html.ipython import load_ipython_extension, unload_ipython_extension
     from pyspark_paimon.plugins.sql.run import sql
-    from pyspark_paimon.request.backend import OrphanFile
+    from pyspark_paimon.request.requests import OrphanFile
     from pyspark_paimon.results.counters import CompactCounters, ScanCounters, WriteCounters
     from pyspark_paimon.results.results import (
         AnalyzeResult,
@@ -170,7 +170,7 @@ _NAMES_BY_MODULE = {
         "UnsupportedTable",
     ),
     "manifest.io.catalog_errors": ("CatalogUnavailable", "NotAuthorized", "NotOffered", "NotPermitted"),
-    "pyspark_paimon.request.backend": ("OrphanFile",),
+    "pyspark_paimon.request.requests": ("OrphanFile",),
     "pyspark_paimon.results.counters": ("CompactCounters", "ScanCounters", "WriteCounters"),
     "pyspark_paimon.results.results": (
         "AnalyzeResult",

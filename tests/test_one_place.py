@@ -100,7 +100,7 @@ def test_one_loop_meets_the_conflicts_of_commits() -> None:
         for node in ast.walk(parsed(path))
         if isinstance(node, ast.ExceptHandler) and node.type is not None and "CommitConflict" in ast.unparse(node.type)
     }
-    assert catching == {"manifest/commit/transaction.py", "pyspark_paimon/spark/client/backend.py"}
+    assert catching == {"manifest/commit/transaction.py", "pyspark_paimon/spark/client/engine.py"}
 
 
 PROCESS_WIDE = {

@@ -19,7 +19,7 @@ from lsm.read.full_scan import file_rows
 from lsm.write.bucket_writer import BucketContext
 from manifest.commit.file_store_commit import FileStoreCommit
 from manifest.commit.message import CommitMessage, CommitResult
-from manifest.commit.runs import committed_before
+from manifest.commit.repeated_commits import committed_before
 from manifest.commit.transaction import EVALUATIONS, Round, Transaction
 from manifest.entry.data_file import DataFileMeta, FileSource
 from manifest.snapshot.snapshot import BATCH_IDENTIFIER

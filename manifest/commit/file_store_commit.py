@@ -31,8 +31,8 @@ from manifest.commit.index_rewrite import IndexRewrites
 from manifest.commit.message import CommitMessage, CommitResult, compaction_counts
 from manifest.commit.missing_files import MissingFiles
 from manifest.commit.pending_commit import PendingCommit, Plan
+from manifest.commit.repeated_commits import begin_commit
 from manifest.commit.resequence import ResequenceFiles, Resequencer
-from manifest.commit.runs import begin_commit
 from manifest.commit.transaction import AttemptOutcome, Committed, LostRace, NothingToCommit, Refused, Unknown
 from manifest.commit.uncommitted_files import uncommitted_files
 from manifest.expire.after_commit import after_commit

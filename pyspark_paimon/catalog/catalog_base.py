@@ -304,12 +304,12 @@ class AnyCatalog(CheckedMethods, ABC):
             self._drop_table(name)
             return None
         from manifest.expire.dry_run import table_removal  # noqa: PLC0415  # loads the code that deletes files
-        from pyspark_paimon.local.backend import LocalBackend  # noqa: PLC0415  # as above
+        from pyspark_paimon.local.engine import LocalEngine  # noqa: PLC0415  # as above
         from pyspark_paimon.operations.history.removal import removal_of  # noqa: PLC0415  # as above
 
-        backend = self.table(name)._backend  # noqa: SLF001  # no public accessor
-        assert isinstance(backend, LocalBackend), "a table without a session has a local backend"
-        store = backend.store()
+        engine = self.table(name)._engine  # noqa: SLF001  # no public accessor
+        assert isinstance(engine, LocalEngine), "a table without a session has a local engine"
+        store = engine.store()
         return removal_of(table_removal(store), snapshots=len(store.snapshots.ids()), tags=tuple(sorted(store.snapshots.tags())))
 
     @abstractmethod

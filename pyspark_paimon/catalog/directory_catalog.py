@@ -20,7 +20,7 @@ from pyspark_paimon.catalog.catalog_base import (
     check_name,
     missing_database,
 )
-from pyspark_paimon.table.engine_choice import backend_for
+from pyspark_paimon.table.engine_choice import engine_for
 from pyspark_paimon.table.table import Table
 from pyspark_paimon.typing import SparkSession
 
@@ -111,7 +111,7 @@ class DirectoryCatalog(AnyCatalog):
         """Write the files of a new table. Raises ``TableExists``."""
         from pyspark_paimon.operations.create import CreateTable  # noqa: PLC0415  # loads what opening a table does not need
 
-        backend_for(path, None, storage_options=self._options).run(CreateTable(table_schema=schema))
+        engine_for(path, None, storage_options=self._options).run(CreateTable(table_schema=schema))
 
     def table(self, name: str, spark: SparkSession | None = None) -> Table:
         """Open a table.

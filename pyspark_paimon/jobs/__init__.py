@@ -1,4 +1,4 @@
-"""Code that both executors share.
+"""Code that both engines share.
 
 Counts, publishing, checks, incremental scans and progress.
 Public: ``counting``, ``progress``.

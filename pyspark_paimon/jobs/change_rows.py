@@ -31,8 +31,8 @@ from manifest.store import FileStore
 from pyspark_paimon.jobs.counting import write_counters, write_counts, write_result
 from pyspark_paimon.jobs.progress import FlushProgress, PieceProgress, Steps
 from pyspark_paimon.request.assignments import Assignments, refuse_delete
-from pyspark_paimon.request.backend import DeleteRequest
 from pyspark_paimon.request.operation import OpenTable
+from pyspark_paimon.request.requests import DeleteRequest
 from pyspark_paimon.results.counters import Stopwatch
 from pyspark_paimon.results.results import WriteResult
 

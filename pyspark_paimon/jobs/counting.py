@@ -10,8 +10,8 @@ from manifest.commit.message import CommitMessage, CommitResult
 from manifest.entry.live import EntryFilter
 from manifest.snapshot.snapshot import ReadState
 from manifest.store import FileStore
-from pyspark_paimon.request.backend import WriteRequest
 from pyspark_paimon.request.partition_spec import Spec, predicate_of, values_of
+from pyspark_paimon.request.requests import WriteRequest
 from pyspark_paimon.results.counters import WriteCounters
 from pyspark_paimon.results.results import WriteResult
 

@@ -15,7 +15,7 @@ from paimon_base.errors import CorruptFile
 if TYPE_CHECKING:
     from lsm.scan.plan import ScanPlan
     from manifest.store import FileStore
-    from pyspark_paimon.request.backend import ScanRequest
+    from pyspark_paimon.request.requests import ScanRequest
 
 
 def without_files(store: FileStore, plan: ScanPlan, excluded_files: Sequence[str]) -> ScanPlan:

@@ -18,8 +18,8 @@ from manifest.schema.table_schema import TableSchema
 from manifest.snapshot.snapshot import CommitKind, Snapshot, SnapshotKey
 from manifest.types.data_type import DataField, DataType
 from paimon_base.errors import InvalidArgument
-from pyspark_paimon.request.backend import IncrementalModeName, IncrementalRange, ScanRequest, TravelRequest
-from pyspark_paimon.request.executor import Backend
+from pyspark_paimon.request.engine import Engine
+from pyspark_paimon.request.requests import IncrementalModeName, IncrementalRange, ScanRequest, TravelRequest
 from pyspark_paimon.request.state import Pin, SchemaOf, Snapshots
 from pyspark_paimon.request.validate import projection
 from sparkexpr.values.column_type import Kind
@@ -37,7 +37,7 @@ MODES: tuple[IncrementalModeName, ...] = ("delta", "changelog", "diff")
 _KIND_FIELD = DataField(-1, ROW_KIND, DataType(Kind.VARCHAR, nullable=False, length=2**31 - 1))
 
 
-def range_of(backend: Backend, schema: TableSchema, start: Point, end: Point | None, mode: IncrementalModeName | None) -> IncrementalRange:
+def range_of(engine: Engine, schema: TableSchema, start: Point, end: Point | None, mode: IncrementalModeName | None) -> IncrementalRange:
     """Return the range after ``start`` up to ``end``, inclusive.
 
     ``end`` None: the newest snapshot.
@@ -48,8 +48,8 @@ def range_of(backend: Backend, schema: TableSchema, start: Point, end: Point | N
         raise InvalidArgument(f"the mode of an incremental scan must be one of {', '.join(MODES)}, not {mode!r}")
     if ROW_KIND in schema.names:
         raise InvalidArgument(f"the table has a column '{ROW_KIND}', the name for row kinds: rename it to read changes")
-    last, last_delta = _end(backend, end)
-    first = start if type(start) is int else _end(backend, start)[0]
+    last, last_delta = _end(engine, end)
+    first = start if type(start) is int else _end(engine, start)[0]
     if not 0 <= first <= last:
         raise InvalidArgument(f"changes are read forward in time, not from snapshot {first} to {last}")
     tags = [point if isinstance(point, str) else None for point in (start, end)]
@@ -64,7 +64,7 @@ def range_of(backend: Backend, schema: TableSchema, start: Point, end: Point | N
     )
 
 
-def exact_mode(backend: Backend, schema: TableSchema, snapshot_range: IncrementalRange) -> IncrementalModeName:
+def exact_mode(engine: Engine, schema: TableSchema, snapshot_range: IncrementalRange) -> IncrementalModeName:
     """Return the mode that reports all changes of a range.
 
     For tables without a primary key it is ``delta``. Two tags are two states: ``diff``, whatever the changelog producer.
@@ -75,31 +75,29 @@ def exact_mode(backend: Backend, schema: TableSchema, snapshot_range: Incrementa
         return "delta"
     if schema.core.changelog_producer == "none" or (snapshot_range.start_tag is not None and snapshot_range.end_tag is not None):
         return "diff"
-    snapshots = [snapshot for snapshot in backend.ask(Snapshots()) if snapshot_range.start_id < snapshot.id <= snapshot_range.end_id]
-    producers = {
-        backend.ask(SchemaOf(id=schema_id)).core.changelog_producer for schema_id in {snapshot.schema_id for snapshot in snapshots}
-    }
+    snapshots = [snapshot for snapshot in engine.ask(Snapshots()) if snapshot_range.start_id < snapshot.id <= snapshot_range.end_id]
+    producers = {engine.ask(SchemaOf(id=schema_id)).core.changelog_producer for schema_id in {snapshot.schema_id for snapshot in snapshots}}
     overwritten = any(snapshot.commit_kind is CommitKind.OVERWRITE for snapshot in snapshots)
     return "diff" if overwritten or producers - {schema.core.changelog_producer} else "changelog"
 
 
-def _pin(backend: Backend, point: object) -> Snapshot | None:
+def _pin(engine: Engine, point: object) -> Snapshot | None:
     if point is None:
-        return backend.ask(Pin(travel=TravelRequest()))
+        return engine.ask(Pin(travel=TravelRequest()))
     if isinstance(point, str):
-        return backend.ask(Pin(travel=TravelRequest(tag=point)))
+        return engine.ask(Pin(travel=TravelRequest(tag=point)))
     if type(point) is not int:
         raise InvalidArgument(f"a range is given by snapshot ids or names of tags, not by {point!r}")
-    return backend.ask(Pin(travel=TravelRequest(snapshot_id=point))) if point else None
+    return engine.ask(Pin(travel=TravelRequest(snapshot_id=point))) if point else None
 
 
-def _end(backend: Backend, point: object) -> tuple[int, str | None]:
+def _end(engine: Engine, point: object) -> tuple[int, str | None]:
     """Return the id and delta manifest list of a snapshot of a range.
 
     An expired snapshot may still have a changelog. Planning checks that.
     """
     try:
-        snapshot = _pin(backend, point)
+        snapshot = _pin(engine, point)
     except SnapshotExpired:
         if type(point) is not int:
             raise

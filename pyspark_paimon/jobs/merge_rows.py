@@ -30,11 +30,11 @@ from paimon_base.lazy import cached_property
 from pyspark_paimon.filter.columns import SOURCE, TARGET
 from pyspark_paimon.jobs.change_rows import Change, FilesChange
 from pyspark_paimon.jobs.progress import FlushProgress
-from pyspark_paimon.request.backend import EVERY_LEVEL, DeleteRequest, ScanRequest
 from pyspark_paimon.request.bound import Value
 from pyspark_paimon.request.keys import any_of_keys
 from pyspark_paimon.request.merge import Clause, MergeRequest, check_merge
 from pyspark_paimon.request.operation import OpenTable
+from pyspark_paimon.request.requests import EVERY_LEVEL, DeleteRequest, ScanRequest
 from pyspark_paimon.results.results import MergeResult
 from sparkexpr.expression.compute import compute
 from sparkexpr.expression.tree import ColumnValue, Expression

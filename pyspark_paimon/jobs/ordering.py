@@ -23,7 +23,7 @@ from paimon_base.errors import InvalidArgument
 from pyspark_paimon.filter.scope import ColumnScope, stored_name
 from pyspark_paimon.frames.spark_functions import quote_name
 from pyspark_paimon.jobs.incremental import scan_fields
-from pyspark_paimon.request.backend import ScanRequest
+from pyspark_paimon.request.requests import ScanRequest
 from sparkexpr.expression.tree import Expression
 from sparkexpr.values.column_type import WITH_PARTS
 

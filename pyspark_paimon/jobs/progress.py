@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TextIO
 
 from manifest.io.progress import ProgressListener
-from pyspark_paimon.request.backend import Progress
+from pyspark_paimon.request.requests import Progress
 from pyspark_paimon.results.results import ProgressEvent
 
 if TYPE_CHECKING:

@@ -41,8 +41,8 @@ A = TypeVar("A")
 class TaskOperation(Operation[A], Generic[A]):
     """A change whose work is split into buckets or files.
 
-    An executor calls ``plan`` where the metadata is. Threads or Spark tasks run the tasks.
-    The executor commits their messages. It starts again if another commit was first.
+    An engine calls ``plan`` where the metadata is. Threads or Spark tasks run the tasks.
+    The engine commits their messages. It starts again if another commit was first.
     """
 
     stage: ClassVar[str]

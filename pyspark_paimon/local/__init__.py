@@ -1,4 +1,4 @@
 """In-process engine: threads over buckets and files.
 
-Arrow in and out. Starts no JVM. Public: ``LocalBackend`` (backend).
+Arrow in and out. Starts no JVM. Public: ``LocalEngine`` (engine).
 """

@@ -21,15 +21,15 @@ from lsm.write.table_write import TableWrite
 from manifest.commit.conflicts import BucketId
 from manifest.commit.file_store_commit import FileStoreCommit
 from manifest.commit.message import CommitMessage, CommitResult
-from manifest.commit.runs import committed_before
+from manifest.commit.repeated_commits import committed_before
 from manifest.commit.transaction import EVALUATIONS
 from paimon_base.errors import InvalidArgument
 from paimon_base.lazy import LazyModule
 from pyspark_paimon.jobs.counting import publish_rows, write_counters, write_result
 from pyspark_paimon.jobs.progress import FlushProgress
-from pyspark_paimon.request.backend import ArrowRows, WriteRequest
 from pyspark_paimon.request.inputs import split_kinds
 from pyspark_paimon.request.partition_spec import replaced_partitions
+from pyspark_paimon.request.requests import ArrowRows, WriteRequest
 from pyspark_paimon.results.counters import Stopwatch
 from pyspark_paimon.results.results import ProgressEvent, WriteResult
 

@@ -19,7 +19,7 @@ from manifest.snapshot.snapshot import Snapshot
 from manifest.store import FileStore
 from paimon_base.thresholds import thresholds
 from pyspark_paimon.jobs.incremental import plan_changes
-from pyspark_paimon.request.backend import ScanRequest
+from pyspark_paimon.request.requests import ScanRequest
 
 P = TypeVar("P", ScanPlan, HeldBucket)
 _PLAN_BYTES, _FILE_BYTES = 16 << 10, 2 << 10

@@ -36,8 +36,8 @@ if TYPE_CHECKING:
     from lsm.scan.plan import ScanPlan
     from manifest.store import FileStore
     from pyspark_paimon.jobs import ordering
-    from pyspark_paimon.request.backend import ScanRequest
-    from pyspark_paimon.request.executor import RowGrouping
+    from pyspark_paimon.request.engine import RowGrouping
+    from pyspark_paimon.request.requests import ScanRequest
     from pyspark_paimon.results.results import FunnelStage
     from pyspark_paimon.views import explain
 else:  # a lookup needs none of them

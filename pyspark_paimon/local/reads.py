@@ -17,8 +17,8 @@ from paimon_base.lazy import LazyModule
 from paimon_base.plugins import plugin
 from paimon_base.thresholds import thresholds
 from pyspark_paimon.local.read_errors import explain_read_errors, explained
-from pyspark_paimon.request.backend import Progress, ScanRequest
-from pyspark_paimon.request.executor import MeasuredPlan
+from pyspark_paimon.request.engine import MeasuredPlan
+from pyspark_paimon.request.requests import Progress, ScanRequest
 from pyspark_paimon.results.counters import ScanTally
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from lsm.scan.splits import DataSplit
     from pyspark_paimon.local import plan as plans
     from pyspark_paimon.local import read as reading
-    from pyspark_paimon.request.executor import RowGrouping
+    from pyspark_paimon.request.engine import RowGrouping
     from pyspark_paimon.results.results import FunnelStage
     from pyspark_paimon.results.tree_report import TreeReport
 else:  # see test_imports
@@ -39,7 +39,7 @@ else:  # see test_imports
 
 
 class LocalReads:
-    """Implementation of ``ScanRequest`` for ``LocalBackend``."""
+    """Implementation of ``ScanRequest`` for ``LocalEngine``."""
 
     _root: str
     _manifests: EntryCache

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from lsm.commit.background import BackgroundCompaction
 from pyspark_paimon.local.open_write import OpenWrite
-from pyspark_paimon.request.backend import Rows, WriteRequest
 from pyspark_paimon.request.inputs import collect, split_kinds
+from pyspark_paimon.request.requests import Rows, WriteRequest
 from pyspark_paimon.results.results import WriteResult
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from pyspark_paimon.local.plan import hold_buckets, plan_request
 
 if TYPE_CHECKING:
     from manifest.store import FileStore
-    from pyspark_paimon.request.backend import ScanRequest
+    from pyspark_paimon.request.requests import ScanRequest
 
 
 def warm_lookups(store: FileStore, request: ScanRequest, threads: int) -> None:

@@ -23,8 +23,8 @@ from pyspark_paimon.results.state_results import TableChangeResult
 if TYPE_CHECKING:
     from manifest.schema.table_schema import TableSchema
     from manifest.store import FileStore
-    from pyspark_paimon.request.backend import WriteRequest
-    from pyspark_paimon.request.executor import Backend
+    from pyspark_paimon.request.engine import Engine
+    from pyspark_paimon.request.requests import WriteRequest
 
 
 class AlterSchema(Operation[TableChangeResult]):
@@ -67,22 +67,22 @@ def store_for(table: OpenTable, request: WriteRequest) -> FileStore:
     return store.with_pending(request.pending)
 
 
-def store_pending(backend: Backend | OpenTable, pending: TableSchema) -> None:
+def store_pending(engine: Engine | OpenTable, pending: TableSchema) -> None:
     """Store the schema of a write whose rows passed all checks.
 
     Raises ``SchemaMismatch`` if another version was stored meanwhile: the files of the write refer to this one.
     """
-    newest = backend.ask(SchemaOf())
+    newest = engine.ask(SchemaOf())
     if newest.id < pending.id:
         changes = merge_changes(newest, pending.fields, MergeRules(widens=True, casts=True))
         try:
-            backend.run(AlterSchema(changes=changes))
+            engine.run(AlterSchema(changes=changes))
         except InvalidSchema:
-            if backend.ask(SchemaOf()).id == newest.id:
+            if engine.ask(SchemaOf()).id == newest.id:
                 raise  # no other writer added such a column
-        newest = backend.ask(SchemaOf())
+        newest = engine.ask(SchemaOf())
     if newest.fields[: len(pending.fields)] != pending.fields:
-        raise SchemaMismatch(f"{backend.path}: the schema changed while this write added columns; nothing was committed. Write again")
+        raise SchemaMismatch(f"{engine.path}: the schema changed while this write added columns; nothing was committed. Write again")
 
 
 def schema_changes(schema: TableSchema, rows: pa.Schema, options: CoreOptions) -> tuple[SchemaChange, ...]:

@@ -11,8 +11,8 @@ from manifest.commit.file_store_commit import FileStoreCommit
 from manifest.options.core_options import OWN_BRANCH
 from manifest.stats.table_stats import Statistics
 from pyspark_paimon.request.answers import StatisticsJson
-from pyspark_paimon.request.backend import ScanRequest
 from pyspark_paimon.request.operation import OpenTable, Operation, Question
+from pyspark_paimon.request.requests import ScanRequest
 from pyspark_paimon.results.message import CommitId
 from pyspark_paimon.results.results import AnalyzeResult
 

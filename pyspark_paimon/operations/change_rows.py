@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar
 
 from paimon_base.lazy import LazyModule
 from pyspark_paimon.request.assignments import SentAssignments
-from pyspark_paimon.request.backend import ArrowRows, DeleteRequest, WriteRequest
 from pyspark_paimon.request.bound import BoundRows
 from pyspark_paimon.request.merge import MergeRequest
 from pyspark_paimon.request.operation import OpenTable, Operation
+from pyspark_paimon.request.requests import ArrowRows, DeleteRequest, WriteRequest
 from pyspark_paimon.results.results import MergeResult, WriteResult
 
 if TYPE_CHECKING:

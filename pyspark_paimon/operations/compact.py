@@ -18,9 +18,9 @@ from paimon_base.lazy import LazyModule
 from paimon_base.thresholds import thresholds
 from pyspark_paimon.filter.columns import resolve
 from pyspark_paimon.jobs.task_operation import TaskOperation
-from pyspark_paimon.request.backend import ClusterStrategyName
 from pyspark_paimon.request.bound import BoundFilter
 from pyspark_paimon.request.partition_spec import partition_filter, predicate_of, spec_of
+from pyspark_paimon.request.requests import ClusterStrategyName
 from pyspark_paimon.request.tasks import Task, TaskPlan, TaskRun, TaskWork, Worker, partitions_of
 from pyspark_paimon.request.validate import check_options, commit_identity
 from pyspark_paimon.results.results import CompactResult, compact_counters
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from manifest.commit.message import CommitMessage, CommitResult
     from manifest.schema.table_schema import TableSchema
     from manifest.store import FileStore
-    from pyspark_paimon.request.executor import Backend
+    from pyspark_paimon.request.engine import Engine
 else:  # the client of a server sends these operations and needs no storage engine
     postponed = LazyModule("lsm.commit.postponed")
     cluster = LazyModule("lsm.compaction.cluster")
@@ -218,13 +218,13 @@ class MovePostponed(_Buckets):
         return CompactResult(files_before=0, files_after=0, bytes_read=0, bytes_written=0, snapshot_id=run.snapshot_id, seconds=run.seconds)
 
 
-def compact_table(backend: Backend, schema: TableSchema, compact: Compact) -> CompactResult:
+def compact_table(engine: Engine, schema: TableSchema, compact: Compact) -> CompactResult:
     """Compact the table.
 
     Rows in the postponed bucket first move to their buckets.
     """
     if schema.bucket_mode is not BucketMode.POSTPONE_MODE:
-        return backend.run(compact)
+        return engine.run(compact)
     move = MovePostponed(
         commit_id=commit_identity(None),
         partitions=compact.partitions,
@@ -232,7 +232,7 @@ def compact_table(backend: Backend, schema: TableSchema, compact: Compact) -> Co
         options=compact.options,
         properties=compact.properties,
     )
-    moved, compacted = backend.run(move), backend.run(compact)
+    moved, compacted = engine.run(move), engine.run(compact)
     return compacted if compacted.snapshot_id is not None else compacted.model_copy(update={"snapshot_id": moved.snapshot_id})
 
 

@@ -28,9 +28,9 @@ from paimon_base.errors import CorruptFile, InvalidArgument
 from pyspark_paimon.jobs.task_operation import TaskOperation
 from pyspark_paimon.operations.history.tags import CreateTag, DeleteTag
 from pyspark_paimon.request.answers import SchemaJson
-from pyspark_paimon.request.backend import TravelRequest
 from pyspark_paimon.request.bound import BoundFilter
 from pyspark_paimon.request.operation import OpenTable, Operation
+from pyspark_paimon.request.requests import TravelRequest
 from pyspark_paimon.request.state import Pin
 from pyspark_paimon.request.tasks import Task, TaskPlan, TaskRun, TaskWork, Worker
 from pyspark_paimon.results.state_results import CopyResult
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from manifest.entry.data_file import ManifestEntry
     from manifest.entry.index_manifest import IndexManifestEntry
     from manifest.io.file_io import FileIO
-    from pyspark_paimon.request.executor import Backend
+    from pyspark_paimon.request.engine import Engine
 
 _CHUNK = 1 << 20
 _PIN_MILLIS = 86_400_000
@@ -249,7 +249,7 @@ def _check_size(path: str, copied: int, expected: int | None) -> None:
         raise CorruptFile(path, f"has {copied} bytes instead of {expected}; nothing was committed")
 
 
-def copy_table(source: Backend, target: Backend, predicate: Predicate | None, commit_id: str) -> CopyResult:
+def copy_table(source: Engine, target: Engine, predicate: Predicate | None, commit_id: str) -> CopyResult:
     """Copy a table into a new one.
 
     A temporary tag keeps the snapshot meanwhile.

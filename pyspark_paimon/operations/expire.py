@@ -15,15 +15,15 @@ from manifest.io.wrapped import WrappedFileIO
 from paimon_base.thresholds import thresholds
 from pyspark_paimon.jobs.progress import Steps
 from pyspark_paimon.operations.history.removal import removal_of
-from pyspark_paimon.request.backend import OrphanFile
 from pyspark_paimon.request.operation import OpenTable, Operation, Question
+from pyspark_paimon.request.requests import OrphanFile
 from pyspark_paimon.results.results import ExpireResult
 
 if TYPE_CHECKING:
     from manifest.expire.orphans import Orphan
     from manifest.io.file_io import FileIO
     from manifest.store import FileStore
-    from pyspark_paimon.request.backend import Progress
+    from pyspark_paimon.request.requests import Progress
 
 
 _LIMIT = "snapshot.expire.limit"

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from pyspark_paimon.request.answers import ArrowTable
-from pyspark_paimon.request.backend import ScanRequest
 from pyspark_paimon.request.bound import BoundFilter
 from pyspark_paimon.request.operation import OpenTable, Question
+from pyspark_paimon.request.requests import ScanRequest
 from pyspark_paimon.results.message import Message
 
 _WITHOUT_INDEXES = {"file-index.read.enabled": "false"}

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from pyspark_paimon.request.answers import ArrowTable
-from pyspark_paimon.request.backend import IndexView, View
 from pyspark_paimon.request.operation import OpenTable, Question
+from pyspark_paimon.request.requests import IndexView, View
 from pyspark_paimon.views.history_views import history_view
 
 

@@ -12,8 +12,8 @@ from manifest.schema.table_schema import TableSchema
 from paimon_base.errors import InvalidArgument, PaimonError
 from paimon_base.log import logger_of
 from pyspark_paimon.operations.listings import ListIndexes
-from pyspark_paimon.request.backend import TravelRequest
-from pyspark_paimon.request.executor import Backend
+from pyspark_paimon.request.engine import Engine
+from pyspark_paimon.request.requests import TravelRequest
 from pyspark_paimon.request.state import Pin
 from pyspark_paimon.results.results import IndexRewriteResult, MaintenanceResult, Removal
 
@@ -72,13 +72,13 @@ def without_index(schema: TableSchema, column: str, index_type: str | None) -> d
     return changes
 
 
-def indexes_of_column(backend: Backend, column: str, index_type: str | None) -> IndexRewriteResult:
+def indexes_of_column(engine: Engine, column: str, index_type: str | None) -> IndexRewriteResult:
     """Return a column's indexes in the newest snapshot as removal.
 
     Reads only the index headers.
     """
-    pinned = backend.ask(Pin(travel=TravelRequest()))
-    rows = backend.ask(ListIndexes(view="file_indexes", snapshot_id=None if pinned is None else pinned.id)).to_pylist()
+    pinned = engine.ask(Pin(travel=TravelRequest()))
+    rows = engine.ask(ListIndexes(view="file_indexes", snapshot_id=None if pinned is None else pinned.id)).to_pylist()
     types = {index_type, ROW_BLOCKS} if index_type == _BLOOM else {index_type}
     index_rows = [row for row in rows if row["column_name"] == column and (index_type is None or row["index_type"] in types)]
     files = {row["file_path"] for row in index_rows}

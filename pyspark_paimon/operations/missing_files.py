@@ -8,7 +8,7 @@ from pydantic import Field
 
 from manifest.commit.file_store_commit import FileStoreCommit
 from manifest.commit.missing_files import MissingFiles, find_missing
-from manifest.commit.runs import committed_before
+from manifest.commit.repeated_commits import committed_before
 from manifest.io.errors import UnsupportedTable
 from manifest.snapshot.commit_info import commit_properties
 from pyspark_paimon.request.operation import OpenTable, Operation

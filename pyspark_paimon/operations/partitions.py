@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 from pydantic import Field
 
 from manifest.commit.file_store_commit import FileStoreCommit
-from manifest.commit.runs import committed_before
+from manifest.commit.repeated_commits import committed_before
 from manifest.entry.live import EntryFilter
 from manifest.expire.partitions import expired_partitions, mark_done
 from manifest.snapshot.commit_info import commit_properties

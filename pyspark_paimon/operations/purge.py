@@ -27,9 +27,9 @@ from pyspark_paimon.operations.history.consumers import ClearConsumers
 from pyspark_paimon.operations.history.tags import DeleteTag
 from pyspark_paimon.operations.listings import ListHistory
 from pyspark_paimon.request.assignments import refuse_delete
-from pyspark_paimon.request.backend import DeleteRequest
 from pyspark_paimon.request.bound import BoundFilter
 from pyspark_paimon.request.operation import OpenTable, Operation, Question
+from pyspark_paimon.request.requests import DeleteRequest
 from pyspark_paimon.request.tasks import Task, TaskPlan, TaskWork, Worker
 from pyspark_paimon.request.validate import cutoff_of
 from pyspark_paimon.results.message import CommitId, CommitProperties
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from manifest.io.file_io import FileIO
     from manifest.schema.table_schema import TableSchema
     from manifest.store import FileStore
-    from pyspark_paimon.request.executor import Backend
+    from pyspark_paimon.request.engine import Engine
 else:  # the client of a server sends these operations and needs no storage engine
     stored_rows = LazyModule("lsm.read.stored_rows")
     compaction_job = LazyModule("lsm.write.compaction_job")
@@ -198,33 +198,33 @@ def _count_files(file_io: FileIO, directory: str) -> int:
     return nested_files + sum(not status.is_dir for status in listed)
 
 
-def purge_files(backend: Backend, schema: TableSchema, request: DeleteRequest, count: Callable[[], int], *, dry_run: bool) -> PurgeResult:
+def purge_files(engine: Engine, schema: TableSchema, request: DeleteRequest, count: Callable[[], int], *, dry_run: bool) -> PurgeResult:
     """Delete branches, tags and consumers, then all rows with their files and history.
 
     ``count``: as for ``purge_table``.
     """
-    backend.ask(CheckPurge())  # before anything is lost
-    views = {} if dry_run else {view: backend.ask(ListHistory(view=view)) for view in ("branches", "tags", "consumers")}
+    engine.ask(CheckPurge())  # before anything is lost
+    views = {} if dry_run else {view: engine.ask(ListHistory(view=view)) for view in ("branches", "tags", "consumers")}
     for name in views["branches"]["branch_name"].to_pylist() if views else ():
-        backend.run(DeleteBranch(name=name))
+        engine.run(DeleteBranch(name=name))
     for name in views["tags"]["tag_name"].to_pylist() if views else ():
-        backend.run(DeleteTag(name=name))
+        engine.run(DeleteTag(name=name))
     if views and views["consumers"].num_rows:
-        backend.run(ClearConsumers())
-    return purge_table(backend, schema, request, count, dry_run=dry_run)
+        engine.run(ClearConsumers())
+    return purge_table(engine, schema, request, count, dry_run=dry_run)
 
 
 def purge_table(
-    backend: Backend, schema: TableSchema, request: DeleteRequest, count: Callable[[], int], *, dry_run: bool = False
+    engine: Engine, schema: TableSchema, request: DeleteRequest, count: Callable[[], int], *, dry_run: bool = False
 ) -> PurgeResult:
     """Delete rows, rewrite the files that store them, and end the history that holds them.
 
     ``count``: counts the rows that a delete would find.
     """
     start = time.perf_counter()
-    backend.ask(CheckPurge())
+    engine.ask(CheckPurge())
     if dry_run:
-        current_holders = backend.ask(FindHolders(predicate=request.predicate))
+        current_holders = engine.ask(FindHolders(predicate=request.predicate))
         return PurgeResult(rows=count(), holders=current_holders, dry_run=True, seconds=time.perf_counter() - start)
     rows = files = expired = 0
     snapshot_id: int | None = None
@@ -232,16 +232,16 @@ def purge_table(
     for number in range(1, _ROUNDS + 1):  # other commits may write such rows meanwhile
         name = f"{request.commit_id}-{number}"
         if schema.bucket_mode is BucketMode.POSTPONE_MODE:
-            backend.run(MovePostponed(commit_id=f"{name}-move"))
-        rows += backend.run(DeleteRows(request=request.model_copy(update={"commit_id": f"{name}-delete"}))).rows
+            engine.run(MovePostponed(commit_id=f"{name}-move"))
+        rows += engine.run(DeleteRows(request=request.model_copy(update={"commit_id": f"{name}-delete"}))).rows
         if schema.bucket_mode is BucketMode.POSTPONE_MODE:
-            backend.run(MovePostponed(commit_id=f"{name}-deletes"))
-        with _report_deleted(backend.path, rows):
-            files += backend.run(RewriteStored(commit_id=f"{name}-rewrite", row_filter=request.predicate)).files_before
-            ended = backend.run(ForgetHistory(commit_id=f"{name}-end", properties=request.properties))
+            engine.run(MovePostponed(commit_id=f"{name}-deletes"))
+        with _report_deleted(engine.path, rows):
+            files += engine.run(RewriteStored(commit_id=f"{name}-rewrite", row_filter=request.predicate)).files_before
+            ended = engine.run(ForgetHistory(commit_id=f"{name}-end", properties=request.properties))
         snapshot_id, expired = ended.snapshot_id, expired + ended.snapshots
-        backend.run(RemoveOrphans(older_than_ms=cutoff_of(None)))
-        remaining_holders = backend.ask(FindHolders(predicate=request.predicate))
+        engine.run(RemoveOrphans(older_than_ms=cutoff_of(None)))
+        remaining_holders = engine.ask(FindHolders(predicate=request.predicate))
         if not any(
             holder.kind == "snapshot" and snapshot_id is not None and int(holder.name) >= snapshot_id for holder in remaining_holders
         ):

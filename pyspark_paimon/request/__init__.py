@@ -1,5 +1,5 @@
-"""Checked, frozen requests and the executor protocol.
+"""Checked, frozen requests and the engine protocol.
 
 Depends on schemas, not on an engine.
-Public: ``Backend`` (executor), ``ScanRequest`` (backend), ``state``, ``scan_questions``, ``keys``, results.
+Public: ``Engine`` (engine), ``ScanRequest`` (requests), ``state``, ``scan_questions``, ``keys``, results.
 """

@@ -24,7 +24,7 @@ from manifest.schema.table_schema import TableSchema
 from manifest.types.cast_rules import INTEGER_BITS, INTEGER_DIGITS
 from manifest.types.data_type import MAX_LENGTH, DataField, DataType, default_scalar
 from paimon_base.thresholds import thresholds
-from pyspark_paimon.request.backend import CastErrors
+from pyspark_paimon.request.requests import CastErrors
 from sparkexpr.values.arrays import Mask
 from sparkexpr.values.column_type import BINARIES, FLOATS, INTEGERS, STRINGS, TIMESTAMPS, Kind
 

@@ -25,7 +25,7 @@ from manifest.schema.table_schema import TableSchema
 from paimon_base.errors import InvalidArgument, UnsupportedType
 from paimon_base.thresholds import thresholds
 from pyspark_paimon.frames.pandas_frames import index_levels, spark_frame
-from pyspark_paimon.request.backend import ArrowRows, CastErrors, CastMode, Rows, SparkRows, WriteRequest
+from pyspark_paimon.request.requests import ArrowRows, CastErrors, CastMode, Rows, SparkRows, WriteRequest
 from pyspark_paimon.typing import Data
 
 if TYPE_CHECKING:

@@ -18,8 +18,8 @@ from lsm.keys.key_set import KeySet
 from manifest.io.errors import SchemaMismatch
 from manifest.schema.table_schema import TableSchema
 from paimon_base.errors import InvalidArgument
-from pyspark_paimon.request.backend import ArrowRows
 from pyspark_paimon.request.inputs import is_a, rows_of
+from pyspark_paimon.request.requests import ArrowRows
 from pyspark_paimon.typing import Keys, LocalRows
 from sparkexpr.values.arrays import arrow_array
 from sparkexpr.values.column_type import FLOATS

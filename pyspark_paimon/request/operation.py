@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from manifest.schema.table_schema import TableSchema
     from manifest.snapshot.snapshot import Snapshot
     from manifest.store import FileStore
-    from pyspark_paimon.request.backend import Progress, Rows, ScanRequest, TravelRequest, WriteRequest
+    from pyspark_paimon.request.requests import Progress, Rows, ScanRequest, TravelRequest, WriteRequest
     from pyspark_paimon.results.results import FunnelStage, WriteResult
     from pyspark_paimon.results.tree_report import TreeReport
 
@@ -76,7 +76,7 @@ class TableEngine(Protocol):
 class OpenTable(TableEngine, Protocol):
     """A table that this process reads and changes.
 
-    ``LocalBackend`` is a table of files, ``SystemTable`` one whose rows are computed.
+    ``LocalEngine`` is a table of files, ``SystemTable`` one whose rows are computed.
     """
 
     reads_files: ClassVar[bool]
@@ -180,7 +180,7 @@ class Request(Message, Generic[A]):
 
 
 class Operation(Request[A], Generic[A]):
-    """A change of a table. An executor runs it once."""
+    """A change of a table. An engine runs it once."""
 
     stage: ClassVar[str | None] = None
     """Name of the progress. None: too short to report."""
@@ -205,7 +205,7 @@ class Operation(Request[A], Generic[A]):
 class Question(Request[A], Generic[A]):
     """A request that only reads.
 
-    An executor may ask it twice.
+    An engine may ask it twice.
     """
 
     @abstractmethod

@@ -21,7 +21,7 @@ from sparkexpr.values.column_type import BINARIES, TIMESTAMPS, ColumnType, Kind,
 from sparkexpr.values.plain_value import from_scalar, to_scalar
 
 if TYPE_CHECKING:
-    from pyspark_paimon.request.backend import WriteRequest
+    from pyspark_paimon.request.requests import WriteRequest
     from pyspark_paimon.typing import Filter
 
 _ALL_DIGITS = Context(prec=80)

@@ -17,8 +17,8 @@ from manifest.options.former_keys import PRESENT_KEYS, with_present_keys
 from manifest.options.known_keys import BY_FILES
 from manifest.schema.table_schema import TableSchema
 from paimon_base.errors import InvalidArgument, UnsupportedOption
-from pyspark_paimon.request.backend import TravelRequest
-from pyspark_paimon.request.executor import Backend
+from pyspark_paimon.request.engine import Engine
+from pyspark_paimon.request.requests import TravelRequest
 from pyspark_paimon.request.state import Pin, Snapshots
 from pyspark_paimon.typing import Filter
 
@@ -67,7 +67,7 @@ class ScanPlace:
     mode: str | None = None
 
     @classmethod
-    def of(cls, backend: Backend, options: Mapping[str, str]) -> ScanPlace | None:
+    def of(cls, engine: Engine, options: Mapping[str, str]) -> ScanPlace | None:
         """Return the place that the options select.
 
         None: they select no place. Raises ``InvalidArgument``, ``UnsupportedOption``.
@@ -87,7 +87,7 @@ class ScanPlace:
             raise InvalidArgument(f"{_MODE} '{mode}' {needs}; given: {', '.join(named) or 'none'}")
         if mode == "incremental":
             diff_mode = place_options.get(_BETWEEN_MODE, "auto").lower()
-            return cls(TravelRequest(), _points(backend, named[0], place_options[named[0]]), None if diff_mode == "auto" else diff_mode)
+            return cls(TravelRequest(), _points(engine, named[0], place_options[named[0]]), None if diff_mode == "auto" else diff_mode)
         if mode == "compacted-full":
             return cls(TravelRequest(compacted=True))
         return cls(TravelRequest.model_validate({_MEMBERS[key]: value_of_place(key, place_options[key]) for key in named}))
@@ -138,7 +138,7 @@ def _millis(text: str) -> int:
     return int(text) if text.lstrip("-").isdecimal() else int(datetime.fromisoformat(text).timestamp() * 1000)
 
 
-def _points(backend: Backend, key: str, text: str) -> tuple[_Point, _Point]:
+def _points(engine: Engine, key: str, text: str) -> tuple[_Point, _Point]:
     parts = [part.strip() for part in text.split(",")]
     if len(parts) != 2 or not all(parts):
         raise InvalidArgument(f"{key}: '{text}': give two points, like '3,7'")
@@ -149,18 +149,18 @@ def _points(backend: Backend, key: str, text: str) -> tuple[_Point, _Point]:
         first, last = (_millis(part) for part in parts)
     except ValueError:
         raise InvalidArgument(f"{key}: '{text}': give two times, as milliseconds or 'yyyy-mm-dd hh:mm:ss'") from None
-    return _as_old_as(backend, first), _as_old_as(backend, last)
+    return _as_old_as(engine, first), _as_old_as(engine, last)
 
 
-def _as_old_as(backend: Backend, millis: int) -> int:
+def _as_old_as(engine: Engine, millis: int) -> int:
     """Return the newest snapshot id at or before a time.
 
     If all snapshots are newer, returns the id before the oldest.
     """
     try:
-        snapshot = backend.ask(Pin(travel=TravelRequest(timestamp_millis=millis)))
+        snapshot = engine.ask(Pin(travel=TravelRequest(timestamp_millis=millis)))
     except SnapshotNotFound:
-        retained = backend.ask(Snapshots())
+        retained = engine.ask(Snapshots())
         return retained[0].id - 1 if retained else 0
     return 0 if snapshot is None else snapshot.id
 

@@ -11,10 +11,10 @@ from lsm.aggregate.summary import RowSummary
 from lsm.scan.plan import ScanPlan
 from paimon_base.errors import InvalidArgument
 from paimon_base.thresholds import thresholds
-from pyspark_paimon.request.backend import ScanRequest
 from pyspark_paimon.request.bound import BoundRows
 from pyspark_paimon.request.operation import OpenTable, Question, parse_request
 from pyspark_paimon.request.plan_json import plan_from_json, plan_to_json, summaries_to_json
+from pyspark_paimon.request.requests import ScanRequest
 from pyspark_paimon.results.results import FunnelStage
 from pyspark_paimon.results.tree_report import TreeReport
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from pyspark_paimon.request.answers import SchemaJson, SnapshotJson
-from pyspark_paimon.request.backend import TravelRequest
 from pyspark_paimon.request.operation import OpenTable, Question
+from pyspark_paimon.request.requests import TravelRequest
 
 
 class SchemaOf(Question[SchemaJson]):

@@ -30,8 +30,8 @@ from manifest.snapshot.commit_info import check_properties
 from manifest.snapshot.snapshot import BATCH_IDENTIFIER
 from paimon_base.errors import InvalidArgument
 from pyspark_paimon.filter.columns import resolve
-from pyspark_paimon.request.backend import MissingColumns, Mode, SchemaMode, TravelRequest, WriteRequest
 from pyspark_paimon.request.partition_spec import spec_of
+from pyspark_paimon.request.requests import MissingColumns, Mode, SchemaMode, TravelRequest, WriteRequest
 from pyspark_paimon.typing import Time
 from sparkexpr.values.time_zone import session_tzinfo, time_zone
 
@@ -332,8 +332,8 @@ def _zone_of(owner: object) -> AbstractContextManager[None]:
 
     Without a session the context changes nothing.
     """
-    backend = getattr(owner, "_backend", None)
-    spark = getattr(backend, "spark", None)
+    engine = getattr(owner, "_engine", None)
+    spark = getattr(engine, "spark", None)
     if spark is None:
         return nullcontext()
     return time_zone(lambda: str(spark.conf.get("spark.sql.session.timeZone")))

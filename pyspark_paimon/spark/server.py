@@ -16,7 +16,7 @@ from pyspark_paimon.spark.wire import rpc
 from pyspark_paimon.spark.wire.errors import attach_error_notes
 from pyspark_paimon.spark.wire.names import WARM
 from pyspark_paimon.spark.wire.rpc import server_facts
-from pyspark_paimon.system.opened import local_backend
+from pyspark_paimon.system.opened import local_engine
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -29,7 +29,7 @@ def schema(options: MutableMapping[str, str]) -> StructType:
     """
     with attach_error_notes():
         if rpc.QUESTION in options:
-            return rpc.answer_schema(_answer(local_backend(table_path(options)), rpc.parse_question(options[rpc.QUESTION])))
+            return rpc.answer_schema(_answer(local_engine(table_path(options)), rpc.parse_question(options[rpc.QUESTION])))
         if WARM in options:
             from pyspark_paimon.spark.warm import warm_schema  # noqa: PLC0415  # see test_imports
 
@@ -39,7 +39,7 @@ def schema(options: MutableMapping[str, str]) -> StructType:
         if rpc.HASHES in options:
             from pyspark_paimon.spark.read.hash_index_reader import hash_schema  # noqa: PLC0415  # only writes to dynamic buckets need it
 
-            return hash_schema(local_backend(table_path(options)).schema())
+            return hash_schema(local_engine(table_path(options)).schema())
         from pyspark_paimon.stream.options import is_stream  # noqa: PLC0415  # see test_imports
 
         if is_stream(options):
@@ -51,19 +51,19 @@ def schema(options: MutableMapping[str, str]) -> StructType:
         return scan_schema(options)
 
 
-def _answer(backend: OpenTable, question: Request[Any]) -> str:
+def _answer(engine: OpenTable, question: Request[Any]) -> str:
     """Return the answer as JSON."""
     match question:
         case Question():
-            return question.answer_text(backend.ask(question))
+            return question.answer_text(engine.ask(question))
         case rpc.AskAll():
-            return question.answer_text([_answer(backend, rpc.parse_question(text)) for text in question.questions])
+            return question.answer_text([_answer(engine, rpc.parse_question(text)) for text in question.questions])
         case rpc.AskServer():
             return question.answer_text(server_facts())
         case rpc.AskOutcome():
             from pyspark_paimon.spark.driver.outcome import outcome  # noqa: PLC0415  # see test_imports
 
-            return outcome(backend.store(), question.commit_id) or "null"
+            return outcome(engine.store(), question.commit_id) or "null"
         case rpc.AskAnswer():
             from pyspark_paimon.spark.driver.outcome import answer_of_command  # noqa: PLC0415  # see test_imports
 
@@ -72,9 +72,9 @@ def _answer(backend: OpenTable, question: Request[Any]) -> str:
             from pyspark_paimon.spark.driver.outcome import run_if_small  # noqa: PLC0415  # see test_imports
 
             operation = rpc.parse_operation(question.operation)
-            return question.answer_text(run_if_small(backend, question.id, operation, question.most_bytes))
+            return question.answer_text(run_if_small(engine, question.id, operation, question.most_bytes))
         case rpc.AskNative():
             from pyspark_paimon.spark.read.native_files import native_plan  # noqa: PLC0415  # see test_imports
 
-            return question.answer_text(native_plan(backend, question.request))
+            return question.answer_text(native_plan(engine, question.request))
     raise InvalidArgument(f"option '{rpc.QUESTION}' must be a question, not {type(question).__name__}")

@@ -24,16 +24,16 @@ from manifest.io.errors import SchemaMismatch
 from manifest.schema.table_schema import TableSchema
 from manifest.snapshot.consumers import LAST_READ
 from paimon_base.errors import InvalidArgument, UnknownColumn
-from pyspark_paimon.local.open_backend import open_backend
+from pyspark_paimon.local.open_engine import open_engine
 from pyspark_paimon.local.read_errors import explained
-from pyspark_paimon.request.backend import EVERY_LEVEL, ScanRequest
+from pyspark_paimon.request.requests import EVERY_LEVEL, ScanRequest
 from pyspark_paimon.stream.options import StreamOptions, offset_of, position_of
 
 if TYPE_CHECKING:
     from lsm.scan.splits import DataSplit
     from manifest.store import FileStore
-    from pyspark_paimon.request.backend import ScanRequest
     from pyspark_paimon.request.operation import OpenTable
+    from pyspark_paimon.request.requests import ScanRequest
 
 
 _NEW_ROW_KINDS = pa.array(["+I", "+U"])
@@ -109,20 +109,20 @@ class TableStream:
         options.
         """
         opened = None if isinstance(table, str) else table
-        backend = open_backend(table) if isinstance(table, str) else table
-        schema = backend.schema()
+        engine = open_engine(table) if isinstance(table, str) else table
+        schema = engine.schema()
         names = stream_columns(schema, columns, stream_options)
         settings = {**(options or {}), **EVERY_LEVEL}
         request = ScanRequest.of(predicate, columns=names, snapshot=None)
-        store = backend.store(settings)
+        store = engine.store(settings)
         store.check_streamable()
         StreamScan(store, stream_options.overwrites)
         every = schema.names if columns is None else None
         stream_request = request.model_copy(update={"schema_id": schema.id, "options": settings})
-        return cls(backend.path if opened is not None else str(table), stream_request, stream_options, every, opened)
+        return cls(engine.path if opened is not None else str(table), stream_request, stream_options, every, opened)
 
-    def _backend(self) -> OpenTable:
-        return open_backend(self.path) if self.opened is None else self.opened
+    def _engine(self) -> OpenTable:
+        return open_engine(self.path) if self.opened is None else self.opened
 
     def start(self) -> Position:
         """Return the start of a new stream.
@@ -158,7 +158,7 @@ class TableStream:
 
     def rows(self, split: DataSplit | str) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a split of ``plan``."""
-        store = self._backend().store(self.request.options, self.request.schema_id)
+        store = self._engine().store(self.request.options, self.request.schema_id)
         return explained(store, stream_rows(store, self.request, split))
 
     def done(self, end: Position) -> None:
@@ -176,7 +176,7 @@ class TableStream:
 
         Raises ``SchemaMismatch`` if columns of the stream have changed.
         """
-        newest = self._backend().store(self.request.options)
+        newest = self._engine().store(self.request.options)
         if newest.schema.id != self.request.schema_id:
             then = newest.schemas.get(self.request.schema_id or 0)
             self._check_columns(self.request.columns, newest.schema, then)
@@ -206,7 +206,7 @@ class TableStream:
 
         Raises ``SchemaMismatch`` if columns of its filter have changed.
         """
-        newest = self._backend().store(self.request.options)
+        newest = self._engine().store(self.request.options)
         if newest.schema.id == self.request.schema_id:
             return self
         used = () if self.request.predicate is None else columns_of(self.request.predicate)

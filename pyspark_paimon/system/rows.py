@@ -27,11 +27,11 @@ from manifest.io.errors import UnsupportedTable
 from manifest.schema.metadata_columns import ROW_ID
 from manifest.schema.table_schema import TableSchema
 from manifest.types.data_type import DataField, DataType, number_fields
-from pyspark_paimon.request.backend import ScanRequest
+from pyspark_paimon.request.requests import ScanRequest
 from pyspark_paimon.results.counters import ScanTally
 from pyspark_paimon.results.results import FunnelStage
-from pyspark_paimon.system.backend import SystemTable
 from pyspark_paimon.system.columns import A_BIG, TEXT, system_schema
+from pyspark_paimon.system.engine import SystemTable
 from sparkexpr.values.column_type import Kind
 
 ROWKIND = "rowkind"

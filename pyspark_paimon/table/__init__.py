@@ -1,4 +1,4 @@
 """The public API on tables and scans.
 
-This package checks arguments and passes requests to a backend; it does no work itself. Public: ``Table`` (table), ``Scan`` (scan).
+This package checks arguments and passes requests to an engine; it does no work itself. Public: ``Table`` (table), ``Scan`` (scan).
 """

@@ -194,16 +194,16 @@ class TableEvolution(TableRole):
     def _count_changed(self, type_change: change.ChangeType) -> TypeChangeResult:
         from lsm.schema.retype import RetypeCount  # noqa: PLC0415  # seldom needed
         from manifest.schema.evolution import evolve  # noqa: PLC0415  # as above
-        from pyspark_paimon.request.backend import ScanRequest, TravelRequest  # noqa: PLC0415  # as above
+        from pyspark_paimon.request.requests import ScanRequest, TravelRequest  # noqa: PLC0415  # as above
         from pyspark_paimon.request.state import Start  # noqa: PLC0415  # as above
         from pyspark_paimon.results.state_results import TypeChangeResult  # noqa: PLC0415  # as above
 
-        pinned, schema = self._backend.ask(Start(travel=TravelRequest()))
+        pinned, schema = self._engine.ask(Start(travel=TravelRequest()))
         name = type_change.path[0]
         after = evolve(schema, [type_change]).field(name).type
         count = RetypeCount()
         request = ScanRequest.of(None, columns=[name], snapshot=pinned).model_copy(update={"schema_id": schema.id})
-        for batch in self._backend.read(request):
+        for batch in self._engine.read(request):
             count.add(batch.column(name), schema.field(name).type, after)
         return TypeChangeResult(values=count.values, changed=count.changed, unreadable=count.unreadable)
 
@@ -273,7 +273,7 @@ class TableEvolution(TableRole):
         return self._alter(*recorder.changes) if recorder.changes else self
 
     def _alter(self, *changes: change.SchemaChange) -> Self:
-        self._backend.run(alter_schema.AlterSchema(changes=changes))
+        self._engine.run(alter_schema.AlterSchema(changes=changes))
         return self
 
 

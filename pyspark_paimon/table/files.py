@@ -11,16 +11,16 @@ from manifest.io.paths import MAIN_BRANCH, split_branch
 from paimon_base.errors import InvalidArgument
 from paimon_base.lazy import LazyModule
 from paimon_base.plugins import plugin
-from pyspark_paimon.request.backend import DeleteRequest
 from pyspark_paimon.request.partition_spec import partition_filter
+from pyspark_paimon.request.requests import DeleteRequest
 from pyspark_paimon.request.validate import check_options, commit_identity
-from pyspark_paimon.table.engine_choice import backend_for
+from pyspark_paimon.table.engine_choice import engine_for
 from pyspark_paimon.table.role import TableRole
 from pyspark_paimon.typing import Filter
 
 if TYPE_CHECKING:
     from pyspark_paimon.operations import copy_files, missing_files, purge
-    from pyspark_paimon.request.executor import Backend
+    from pyspark_paimon.request.engine import Engine
     from pyspark_paimon.results.state_results import CopyResult, MissingFilesResult, PurgeResult, TableChangeResult
 else:
     copy_files = LazyModule("pyspark_paimon.operations.copy_files")
@@ -62,17 +62,17 @@ class TableFiles(TableRole):
         (1, 1, 3)
         """
         predicate = partition_filter(filter, self.table_schema, "a copy")
-        return copy_files.copy_table(self._backend, self._beside(path), predicate, commit_identity(None))
+        return copy_files.copy_table(self._engine, self._beside(path), predicate, commit_identity(None))
 
-    def _beside(self, path: str | os.PathLike[str]) -> Backend:
+    def _beside(self, path: str | os.PathLike[str]) -> Engine:
         """Return the engine of another table on the same storage."""
-        backend = self._backend
-        if backend.spark is not None:
-            return backend_for(path, backend.spark)
-        from pyspark_paimon.local.backend import LocalBackend  # noqa: PLC0415  # loads the storage engine
+        engine = self._engine
+        if engine.spark is not None:
+            return engine_for(path, engine.spark)
+        from pyspark_paimon.local.engine import LocalEngine  # noqa: PLC0415  # loads the storage engine
 
-        file_io = backend.file_io if isinstance(backend, LocalBackend) else None  # a system table is refused by its first operation
-        return LocalBackend(path, file_io=file_io)
+        file_io = engine.file_io if isinstance(engine, LocalEngine) else None  # a system table is refused by its first operation
+        return LocalEngine(path, file_io=file_io)
 
     def purge_files(self, *, dry_run: bool = False) -> PurgeResult:
         """Delete all rows, and everything that keeps files.
@@ -95,16 +95,16 @@ class TableFiles(TableRole):
         >>> table.purge_files().gone, table.tags().num_rows, table.count()
         (True, 0, 0)
         """
-        branch = split_branch(self._backend.path)[1]
+        branch = split_branch(self._engine.path)[1]
         if branch != MAIN_BRANCH:
-            raise InvalidArgument(f"purge_files: {self._backend.path} is a branch; delete it by delete_branch('{branch}') of the table")
+            raise InvalidArgument(f"purge_files: {self._engine.path} is a branch; delete it by delete_branch('{branch}') of the table")
         from pyspark_paimon.operations.change_rows import DeleteRows  # noqa: PLC0415  # see test_imports
         from pyspark_paimon.table.keyed import count_change  # noqa: PLC0415  # as above
 
         options = check_options(self._write_options(None))
         request = DeleteRequest(commit_id=commit_identity(None), first_run=True, predicate=TRUE, options=options)
-        count = partial(count_change, self._backend, DeleteRows(request=request))
-        return purge.purge_files(self._backend, self.table_schema, request, count, dry_run=dry_run)
+        count = partial(count_change, self._engine, DeleteRows(request=request))
+        return purge.purge_files(self._engine, self.table_schema, request, count, dry_run=dry_run)
 
     def remove_unexisting_files(self, *, dry_run: bool = False) -> MissingFilesResult:
         """Remove data files that do not exist from the newest state.
@@ -130,7 +130,7 @@ class TableFiles(TableRole):
         >>> table.remove_unexisting_files().rows, table.count()
         (3, 0)
         """
-        return self._backend.run(missing_files.RemoveUnexistingFiles(commit_id=commit_identity(None), dry_run=dry_run))
+        return self._engine.run(missing_files.RemoveUnexistingFiles(commit_id=commit_identity(None), dry_run=dry_run))
 
     def repair_earliest_snapshot(self, snapshot: int, *, dry_run: bool = False) -> TableChangeResult:
         """Make the first snapshot behind a gap the oldest one.
@@ -155,5 +155,5 @@ class TableFiles(TableRole):
         (1, [3])
         """
         repair = plugin("request", "remove-snapshots-before-gap")(snapshot_id=snapshot, dry_run=dry_run)
-        result: TableChangeResult = self._backend.run(repair)
+        result: TableChangeResult = self._engine.run(repair)
         return result

@@ -70,7 +70,7 @@ class TableHistory(TableRole):
         if snapshot is not None and timestamp is not None:
             raise InvalidArgument("create_tag takes a snapshot or a timestamp, not both")
         change = tags.CreateTag(name=name, snapshot_id=snapshot, since_millis=millis_of(timestamp), retained_ms=retained)
-        return self._backend.run(change)
+        return self._engine.run(change)
 
     def create_due_tags(self) -> TableChangeResult:
         """Create the tags that are due now.
@@ -89,7 +89,7 @@ class TableHistory(TableRole):
         >>> len(table.create_due_tags().tags)
         1
         """
-        return self._backend.run(tags.CreateDueTags())
+        return self._engine.run(tags.CreateDueTags())
 
     def delete_tag(self, name: str, *, dry_run: bool = False) -> TableChangeResult:
         """Delete a tag and the files that only it needs.
@@ -106,7 +106,7 @@ class TableHistory(TableRole):
         >>> table.create_tag("v1").tags, table.delete_tag("v1").tags, table.tags().num_rows
         (('v1',), ('v1',), 0)
         """
-        return self._backend.run(tags.DeleteTag(name=name, dry_run=dry_run))
+        return self._engine.run(tags.DeleteTag(name=name, dry_run=dry_run))
 
     def replace_tag(
         self, name: str, snapshot: int | None = None, *, time_retained: timedelta | None = None, dry_run: bool = False
@@ -131,7 +131,7 @@ class TableHistory(TableRole):
         (1, 2, 2)
         """
         retained = None if time_retained is None else int(time_retained / timedelta(milliseconds=1))
-        return self._backend.run(tags.ReplaceTag(name=name, snapshot_id=snapshot, retained_ms=retained, dry_run=dry_run))
+        return self._engine.run(tags.ReplaceTag(name=name, snapshot_id=snapshot, retained_ms=retained, dry_run=dry_run))
 
     def rename_tag(self, name: str, new_name: str) -> TableChangeResult:
         """Rename a tag.
@@ -145,7 +145,7 @@ class TableHistory(TableRole):
         >>> table.create_tag("v1").tags, table.rename_tag("v1", "first").tags, table.tags()["tag_name"].to_pylist()
         (('v1',), ('first',), ['first'])
         """
-        return self._backend.run(tags.RenameTag(name=name, new_name=new_name))
+        return self._engine.run(tags.RenameTag(name=name, new_name=new_name))
 
     def restore(
         self,
@@ -194,7 +194,7 @@ class TableHistory(TableRole):
             properties=check_properties(properties),
             dry_run=dry_run,
         )
-        return self._backend.run(change)
+        return self._engine.run(change)
 
     def reset_consumer(self, name: str, next_snapshot: int | None = None) -> TableChangeResult:
         """Set the next snapshot of a consumer, or delete it.
@@ -215,7 +215,7 @@ class TableHistory(TableRole):
         >>> table.reset_consumer("nightly").snapshot_id, table.consumers().num_rows
         (None, 0)
         """
-        return self._backend.run(consumers.ResetConsumer(name=name, following=next_snapshot))
+        return self._engine.run(consumers.ResetConsumer(name=name, following=next_snapshot))
 
     def clear_consumers(self, including: str | None = None, excluding: str | None = None) -> TableChangeResult:
         """Delete consumers, so that they no longer retain snapshots.
@@ -234,7 +234,7 @@ class TableHistory(TableRole):
         >>> table.consumers()["consumer_id"].to_pylist()
         ['nightly']
         """
-        return self._backend.run(consumers.ClearConsumers(including=including, excluding=excluding))
+        return self._engine.run(consumers.ClearConsumers(including=including, excluding=excluding))
 
     def expire_tags(self, older_than: Time | None = None, *, dry_run: bool = False) -> TableChangeResult:
         """Delete tags whose retention time has passed.
@@ -255,7 +255,7 @@ class TableHistory(TableRole):
             before = None if millis is None else datetime.fromtimestamp(millis / 1000)  # noqa: DTZ006  # tags store local times
         except (ValueError, OverflowError, OSError) as error:
             raise InvalidArgument(f"expire_tags: older_than is out of range: {older_than!r}") from error
-        return self._backend.run(tags.ExpireTags(older_than=before, dry_run=dry_run))
+        return self._engine.run(tags.ExpireTags(older_than=before, dry_run=dry_run))
 
     def rollback_to(
         self,
@@ -292,7 +292,7 @@ class TableHistory(TableRole):
         """
         if sum(wish is not None for wish in (snapshot, tag, timestamp, watermark)) != 1:
             raise InvalidArgument("rollback_to needs exactly one of snapshot, tag, timestamp and watermark")
-        return self._backend.run(
+        return self._engine.run(
             rollback.Rollback(snapshot_id=snapshot, tag=tag, timestamp_millis=millis_of(timestamp), watermark=watermark, dry_run=dry_run)
         )
 
@@ -322,7 +322,7 @@ class TableHistory(TableRole):
         >>> table.fast_forward("trial").snapshots, table.scan().count()
         (0, 2)
         """
-        self._backend.run(branches.CreateBranch(name=name, tag=from_tag))
+        self._engine.run(branches.CreateBranch(name=name, tag=from_tag))
 
     def delete_branch(self, name: str, *, dry_run: bool = False) -> TableChangeResult:
         """Delete a branch and the files that only it needs.
@@ -340,7 +340,7 @@ class TableHistory(TableRole):
         >>> table.delete_branch("trial", dry_run=True).removal
         Removal(1 file (... B))
         """
-        return self._backend.run(branches.DeleteBranch(name=name, dry_run=dry_run))
+        return self._engine.run(branches.DeleteBranch(name=name, dry_run=dry_run))
 
     def rename_branch(self, name: str, new_name: str) -> None:
         """Rename a branch. No process may write to it meanwhile.
@@ -357,7 +357,7 @@ class TableHistory(TableRole):
         >>> table.branches()["branch_name"].to_pylist()
         ['next']
         """
-        self._backend.run(branches.RenameBranch(name=name, new_name=new_name))
+        self._engine.run(branches.RenameBranch(name=name, new_name=new_name))
 
     def fast_forward(self, branch: str, *, dry_run: bool = False) -> TableChangeResult:
         """Replace the table's history by that of a branch.
@@ -381,7 +381,7 @@ class TableHistory(TableRole):
         >>> table.count()
         2
         """
-        return self._backend.run(branches.FastForward(name=branch, dry_run=dry_run))
+        return self._engine.run(branches.FastForward(name=branch, dry_run=dry_run))
 
     def drop_partitions(
         self,
@@ -412,11 +412,11 @@ class TableHistory(TableRole):
         >>> table.drop_partitions([{"day": "2022-01-08"}]).partitions, table.scan().count()
         (('day=2022-01-08',), 1)
         """
-        schema = self._backend.ask(SchemaOf())
+        schema = self._engine.ask(SchemaOf())
         specs = tuple(spec_of(spec, schema) for spec in partitions)
         if not specs:
             raise InvalidArgument("drop_partitions: no partition is given; to empty the table, delete with the filter 'TRUE'")
-        return self._backend.run(
+        return self._engine.run(
             partition_changes.DropPartitions(
                 commit_id=commit_identity(commit_id), partitions=specs, properties=check_properties(properties), dry_run=dry_run
             )
@@ -441,11 +441,11 @@ class TableHistory(TableRole):
         >>> table.mark_partitions_done([{"day": "mon"}]).partitions
         ('day=mon',)
         """
-        schema = self._backend.ask(SchemaOf())
+        schema = self._engine.ask(SchemaOf())
         specs = tuple(spec_of(spec, schema) for spec in partitions)
         if not specs:
             raise InvalidArgument("mark_partitions_done: no partition is given")
-        return self._backend.run(partition_changes.MarkPartitionsDone(partitions=specs))
+        return self._engine.run(partition_changes.MarkPartitionsDone(partitions=specs))
 
     def expire_partitions(
         self,
@@ -484,7 +484,7 @@ class TableHistory(TableRole):
         """
         if older_than is not None and older_than.tzinfo is not None:
             older_than = older_than.astimezone().replace(tzinfo=None)
-        return self._backend.run(
+        return self._engine.run(
             partition_changes.ExpirePartitions(
                 commit_id=commit_identity(commit_id),
                 older_than=older_than,

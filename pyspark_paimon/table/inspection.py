@@ -12,7 +12,7 @@ from paimon_base.errors import CorruptFile, InvalidArgument
 from paimon_base.lazy import LazyModule
 from paimon_base.plugins import plugin
 from pyspark_paimon.filter.parse import bind_filter
-from pyspark_paimon.request.backend import IndexView, TravelRequest
+from pyspark_paimon.request.requests import IndexView, TravelRequest
 from pyspark_paimon.request.state import Pin, Snapshots
 from pyspark_paimon.request.validate import cutoff_of
 from pyspark_paimon.results.fsck_depth import Depth
@@ -90,7 +90,7 @@ class TableInspection(TableRole):
         """
         from pyspark_paimon.views.table_views import snapshots_table  # noqa: PLC0415  # see test_imports
 
-        retained = self._backend.ask(Snapshots())
+        retained = self._engine.ask(Snapshots())
         return snapshots_table(retained)
 
     def history(self, limit: int | None = None) -> pa.Table:
@@ -140,7 +140,7 @@ class TableInspection(TableRole):
         """
         from pyspark_paimon.views.table_views import statistics_table  # noqa: PLC0415  # loads the planner and the commit
 
-        return statistics_table(self._backend.ask(analyze.ReadStatistics(snapshot_id=self._pinned_id(snapshot))))
+        return statistics_table(self._engine.ask(analyze.ReadStatistics(snapshot_id=self._pinned_id(snapshot))))
 
     def files(self, snapshot: int | None = None) -> pa.Table:
         """Return one row for each data file of a snapshot.
@@ -154,7 +154,7 @@ class TableInspection(TableRole):
         >>> cities().files().select(["bucket", "level", "row_count", "min_key", "max_key", "file_index"]).to_pylist()
         [{'bucket': 0, 'level': 0, 'row_count': 3, 'min_key': '1', 'max_key': '3', 'file_index': 'embedded'}]
         """
-        return self._backend.ask(listings.ListFiles(snapshot_id=self._pinned_id(snapshot)))
+        return self._engine.ask(listings.ListFiles(snapshot_id=self._pinned_id(snapshot)))
 
     def clustering_information(self, columns: Sequence[str] | str | None = None, snapshot: int | None = None) -> pa.Table:
         """Return how well each column clusters the files.
@@ -180,7 +180,7 @@ class TableInspection(TableRole):
         """
         from pyspark_paimon.views.table_views import clustering_information  # noqa: PLC0415  # see test_imports
 
-        return clustering_information(self._backend, columns, snapshot)
+        return clustering_information(self._engine, columns, snapshot)
 
     def file_indexes(self, snapshot: int | None = None) -> pa.Table:
         """Return one row for each file index of a snapshot.
@@ -250,18 +250,18 @@ class TableInspection(TableRole):
             if predicate is not None
         )
         question = index_advice.AdviseIndexes(filters=bound_filters, snapshot_id=self._pinned_id(snapshot), most_bytes=most_bytes)
-        return self._backend.ask(question)
+        return self._engine.ask(question)
 
     def _pinned_id(self, snapshot: int | None) -> int | None:
         """Return the id of the requested snapshot.
 
         None: the table is empty.
         """
-        pinned = self._backend.ask(Pin(travel=TravelRequest(snapshot_id=snapshot)))
+        pinned = self._engine.ask(Pin(travel=TravelRequest(snapshot_id=snapshot)))
         return None if pinned is None else pinned.id
 
     def _index_view(self, view: IndexView, snapshot: int | None) -> pa.Table:
-        return self._backend.ask(listings.ListIndexes(view=view, snapshot_id=self._pinned_id(snapshot)))
+        return self._engine.ask(listings.ListIndexes(view=view, snapshot_id=self._pinned_id(snapshot)))
 
     def fsck(
         self,
@@ -319,13 +319,13 @@ class TableInspection(TableRole):
         check = plugin("request", "check")(depth=Depth(depth), limit=limit)
         if not repair:
             try:
-                result = self._backend.ask(check)
+                result = self._engine.ask(check)
             except CorruptFile as error:
                 # The table cannot be opened: its newest schema or the marker of a rollback is damaged.
                 problem = Problem(kind=ProblemKind.SNAPSHOT, path=error.path, message=error.reason)
                 return FsckResult(depth=check.depth, problems=(problem,), problem_count=1)
             return result
-        result = plugin("request", "repair")(self._backend, check, cutoff_of(None), dry_run=dry_run)
+        result = plugin("request", "repair")(self._engine, check, cutoff_of(None), dry_run=dry_run)
         return result
 
     def tags(self) -> pa.Table:
@@ -339,7 +339,7 @@ class TableInspection(TableRole):
         >>> table.tags().select(["tag_name", "snapshot_id", "record_count", "time_retained"]).to_pylist()
         [{'tag_name': 'v1', 'snapshot_id': 1, 'record_count': 3, 'time_retained': None}]
         """
-        return self._backend.ask(listings.ListHistory(view="tags"))
+        return self._engine.ask(listings.ListHistory(view="tags"))
 
     def option_effects(self) -> pa.Table:
         """Return one row for each option, with its effect here.
@@ -370,7 +370,7 @@ class TableInspection(TableRole):
         >>> table.branches().select(["branch_name", "schema_id", "latest_snapshot_id"]).to_pylist()
         [{'branch_name': 'trial', 'schema_id': 0, 'latest_snapshot_id': None}]
         """
-        return self._backend.ask(listings.ListHistory(view="branches"))
+        return self._engine.ask(listings.ListHistory(view="branches"))
 
     def schemas(self) -> pa.Table:
         """Return one row for each schema version, oldest first.
@@ -381,7 +381,7 @@ class TableInspection(TableRole):
         >>> cities().set_comment("where people live").schemas().select(["schema_id", "primary_keys", "comment"]).to_pylist()
         [{'schema_id': 0, 'primary_keys': ['id'], 'comment': None}, {'schema_id': 1, 'primary_keys': ['id'], 'comment': 'where people live'}]
         """
-        return self._backend.ask(listings.ListHistory(view="schemas"))
+        return self._engine.ask(listings.ListHistory(view="schemas"))
 
     def partitions(self) -> pa.Table:
         """Return one row for each partition with files.
@@ -395,7 +395,7 @@ class TableInspection(TableRole):
         >>> table.partitions().select(["partition", "row_count", "file_count"]).to_pylist()
         [{'partition': 'day=mon', 'row_count': 2, 'file_count': 1}, {'partition': 'day=tue', 'row_count': 1, 'file_count': 1}]
         """
-        return self._backend.ask(listings.ListHistory(view="partitions"))
+        return self._engine.ask(listings.ListHistory(view="partitions"))
 
     def consumers(self) -> pa.Table:
         """Return one row for each consumer of the table's stream.
@@ -406,4 +406,4 @@ class TableInspection(TableRole):
         >>> cities().consumers().num_rows
         0
         """
-        return self._backend.ask(listings.ListHistory(view="consumers"))
+        return self._engine.ask(listings.ListHistory(view="consumers"))

@@ -17,20 +17,20 @@ from paimon_base.errors import InvalidArgument
 from pyspark_paimon.filter.columns import SOURCE
 from pyspark_paimon.operations.alter import store_pending
 from pyspark_paimon.operations.change_rows import MergeRows
-from pyspark_paimon.request.backend import ArrowRows, DeleteRequest, Rows, WriteRequest
 from pyspark_paimon.request.inputs import split_kinds
 from pyspark_paimon.request.merge import Action, Clause, Join, MergeRequest, When, clause_of, sides_of
+from pyspark_paimon.request.requests import ArrowRows, DeleteRequest, Rows, WriteRequest
 from sparkexpr.expression.tree import ColumnValue
 
 if TYPE_CHECKING:
     from manifest.schema.table_schema import TableSchema
-    from pyspark_paimon.request.executor import Backend
+    from pyspark_paimon.request.engine import Engine
     from pyspark_paimon.results.results import MergeResult
 
 _RETRACTS = f"s.{ROW_KIND} IN ('-U', '-D')"
 
 
-def keep_stored_values(backend: Backend, schema: TableSchema, request: WriteRequest, rows: Rows) -> MergeResult:
+def keep_stored_values(engine: Engine, schema: TableSchema, request: WriteRequest, rows: Rows) -> MergeResult:
     """Write rows that keep stored values of the columns they lack.
 
     A merge by key completes the rows, and the merge engine folds them like those of any write. Where the newest row replaces the stored
@@ -50,7 +50,7 @@ def keep_stored_values(backend: Backend, schema: TableSchema, request: WriteRequ
     if request.pending is not None:
         if isinstance(source, pa.Table):
             _check_columns(schema, source, names, kinds=request.row_kinds)  # all values, before the table gets columns for them
-        store_pending(backend, request.pending)
+        store_pending(engine, request.pending)
     merge_request = MergeRequest(
         source=source if isinstance(rows, ArrowRows) else rows,
         join=Join(pairs=tuple((name, name) for name in schema.primary_keys)),
@@ -63,7 +63,7 @@ def keep_stored_values(backend: Backend, schema: TableSchema, request: WriteRequ
         properties=request.properties,
         options=request.options,
     )
-    return backend.run(MergeRows(request=merge, merge=merge_request))
+    return engine.run(MergeRows(request=merge, merge=merge_request))
 
 
 def _clauses(schema: TableSchema, source: pa.Schema, names: list[str], *, kinds: bool) -> tuple[Clause, ...]:

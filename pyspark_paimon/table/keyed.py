@@ -16,10 +16,10 @@ from manifest.types.data_type import arrow_schema
 from paimon_base.errors import InvalidArgument
 from paimon_base.lazy import LazyModule
 from pyspark_paimon.filter.parse import bind_filter, refuse_constant
-from pyspark_paimon.request.backend import EVERY_LEVEL, ArrowRows, DeleteRequest, ScanRequest, TravelRequest
-from pyspark_paimon.request.executor import Backend
+from pyspark_paimon.request.engine import Engine
 from pyspark_paimon.request.inputs import rows_of
 from pyspark_paimon.request.keys import LookupShape, Missing, any_of_keys, distinguishes_keys, keys_of
+from pyspark_paimon.request.requests import EVERY_LEVEL, ArrowRows, DeleteRequest, ScanRequest, TravelRequest
 from pyspark_paimon.request.state import Start
 from pyspark_paimon.request.validate import check_options, commit_identity, projection, travel_of
 from pyspark_paimon.table.role import TableRole
@@ -86,8 +86,8 @@ class TableRows(TableRole):
         shape = LookupShape.of(missing, indicator)
         travel = travel_of(snapshot, tag, timestamp)
         read_options = self._read_options(options, placed=travel != TravelRequest())
-        pinned, schema = self._backend.ask(Start(travel=travel))
-        return find_rows(self._backend, pinned, schema, keys, columns, shape=shape, options=read_options)
+        pinned, schema = self._engine.ask(Start(travel=travel))
+        return find_rows(self._engine, pinned, schema, keys, columns, shape=shape, options=read_options)
 
     def take(self, keys: Keys, columns: Sequence[str] | None = None) -> pa.Table:
         """Return rows of the newest snapshot by key, as ``lookup``.
@@ -196,8 +196,8 @@ class TableRows(TableRole):
             raise InvalidArgument("purge takes a filter or keys, not both; remove one of them")
         predicate = self._predicate("purge", filter, params) if keys is None else any_of_keys(keys_of(keys, schema, "purge"), schema)
         request = _request(predicate, self._write_options(None), None, properties)
-        count = partial(count_change, self._backend, change_rows.DeleteRows(request=request))
-        return purge_table(self._backend, schema, request, count, dry_run=dry_run)
+        count = partial(count_change, self._engine, change_rows.DeleteRows(request=request))
+        return purge_table(self._engine, schema, request, count, dry_run=dry_run)
 
     def update(
         self,
@@ -247,7 +247,7 @@ class TableRows(TableRole):
         """
         from pyspark_paimon.request.assignments import Assignments  # noqa: PLC0415  # see test_imports
 
-        assigned = Assignments.parse(set, values, self.table_schema, self._backend.spark)
+        assigned = Assignments.parse(set, values, self.table_schema, self._engine.spark)
         request = _request(self._predicate("update", filter, params), self._write_options(options), commit_id, properties)
         return self._run_change(change_rows.UpdateRows(request=request, values=assigned), dry_run=dry_run)
 
@@ -289,20 +289,20 @@ class TableRows(TableRole):
 
         schema = self.table_schema
         rows = rows_of(source, schema.arrow)
-        if not isinstance(rows, ArrowRows) and self._backend.spark is None:
+        if not isinstance(rows, ArrowRows) and self._engine.spark is None:
             raise InvalidArgument(
                 "merge of a Spark DataFrame needs a table opened with spark=...; or collect the frame with frame.toArrow()"
             )
         sides = sides_of(schema, rows.schema)
         row_source = rows.reader.read_all() if isinstance(rows, ArrowRows) else rows
         merge_request = MergeRequest(source=row_source, join=join_of(on, sides))
-        return Merge(self._backend, _request(None, self._write_options(options), commit_id, properties), merge_request, schema, sides)
+        return Merge(self._engine, _request(None, self._write_options(options), commit_id, properties), merge_request, schema, sides)
 
     def _run_change(self, change: change_rows.DeleteRows | change_rows.UpdateRows, *, dry_run: bool) -> results.WriteResult:
         """Run a change; a dry run counts its rows."""
         if not dry_run:
-            return self._backend.run(change)
-        counted = count_change(self._backend, change)
+            return self._engine.run(change)
+        counted = count_change(self._engine, change)
         return results.WriteResult(rows=counted, files=0, snapshot_id=None, removal=results.Removal(rows=counted))
 
     def _predicate(self, verb: str, filter: Filter, params: Mapping[str, object] | None) -> Predicate:  # noqa: A002  # as above
@@ -318,18 +318,18 @@ class TableRows(TableRole):
         return predicate
 
 
-def count_change(backend: Backend, change: change_rows.DeleteRows | change_rows.UpdateRows) -> int:
+def count_change(engine: Engine, change: change_rows.DeleteRows | change_rows.UpdateRows) -> int:
     """Return the number of rows that a change finds."""
     request = change.request
-    pinned, schema = backend.ask(Start(travel=TravelRequest()))
+    pinned, schema = engine.ask(Start(travel=TravelRequest()))
     matching = ScanRequest.of(request.predicate, columns=schema.names, snapshot=pinned).model_copy(
         update={"schema_id": schema.id, "keys": request.keys, "options": EVERY_LEVEL}
     )
-    return backend.count(matching) if matching.keys is None else sum(batch.num_rows for batch in backend.read(matching))
+    return engine.count(matching) if matching.keys is None else sum(batch.num_rows for batch in engine.read(matching))
 
 
 def find_rows(
-    backend: Backend,
+    engine: Engine,
     pinned: Snapshot | None,
     schema: TableSchema,
     keys: Keys,
@@ -341,7 +341,7 @@ def find_rows(
     """Return the rows of keys at a snapshot. See ``Table.lookup``.
 
     Args:
-        backend: Engine of the table.
+        engine: Engine of the table.
         pinned: The snapshot. None: the table is empty.
         schema: Schema to read with.
         keys: Primary keys.
@@ -356,7 +356,7 @@ def find_rows(
         update={"schema_id": schema.id, "keys": key_set, "options": {} if options is None else check_options(options)}
     )
     arrow = schema.arrow if read == schema.names else arrow_schema([schema.field(name) for name in read])
-    matching_rows = pa.Table.from_batches(backend.read(request, keeps_all=True), arrow) if key_set.rows.num_rows else arrow.empty_table()
+    matching_rows = pa.Table.from_batches(engine.read(request, keeps_all=True), arrow) if key_set.rows.num_rows else arrow.empty_table()
     return shape.arranged(key_set, matching_rows, named)
 
 

@@ -9,8 +9,8 @@ from manifest.snapshot.commit_info import check_properties
 from paimon_base.errors import InvalidArgument
 from paimon_base.lazy import LazyModule
 from pyspark_paimon.filter.columns import resolve
-from pyspark_paimon.request.backend import ClusterStrategyName, OrphanFile
 from pyspark_paimon.request.partition_spec import partition_filter, spec_of
+from pyspark_paimon.request.requests import ClusterStrategyName, OrphanFile
 from pyspark_paimon.request.state import SchemaOf
 from pyspark_paimon.request.validate import check_options, commit_identity, cutoff_of, millis_of
 from pyspark_paimon.table.role import TableRole
@@ -85,7 +85,7 @@ class TableMaintenance(TableRole):
         >>> result.files_before, result.files_after, result.snapshot_id
         (1, 1, 2)
         """
-        schema = self._backend.ask(SchemaOf())
+        schema = self._engine.ask(SchemaOf())
         operation = compaction.Compact.of(
             schema,
             full=full,
@@ -96,7 +96,7 @@ class TableMaintenance(TableRole):
             options=self._write_options(options),
             properties=properties,
         )
-        return compaction.compact_table(self._backend, schema, operation)
+        return compaction.compact_table(self._engine, schema, operation)
 
     def rescale(
         self,
@@ -128,9 +128,9 @@ class TableMaintenance(TableRole):
         >>> table.options["bucket"], table.count(), len(set(table.files()["bucket"].to_pylist()))
         ('4', 3, 3)
         """
-        schema = self._backend.ask(SchemaOf())
+        schema = self._engine.ask(SchemaOf())
         specs = None if partitions is None else tuple(spec_of(spec, schema) for spec in partitions)
-        return self._backend.run(
+        return self._engine.run(
             rescaling.Rescale(
                 commit_id=commit_identity(None), buckets=buckets, partitions=specs, properties=check_properties(properties), dry_run=dry_run
             )
@@ -147,7 +147,7 @@ class TableMaintenance(TableRole):
         >>> table.delete("id = 1").snapshot_id, table.compact_manifests().snapshot_id, table.compact_manifests().snapshot_id
         (2, 3, None)
         """
-        return self._backend.run(manifests.CompactManifests(commit_id=commit_identity(None)))
+        return self._engine.run(manifests.CompactManifests(commit_id=commit_identity(None)))
 
     def rewrite_file_index(
         self,
@@ -180,12 +180,10 @@ class TableMaintenance(TableRole):
         """
         if partitions is not None and filter is not None:
             raise InvalidArgument("rewrite_file_index is limited by partitions or by a filter, not by both")
-        schema = self._backend.ask(SchemaOf())
+        schema = self._engine.ask(SchemaOf())
         specs = None if partitions is None else tuple(spec_of(spec, schema) for spec in partitions)
         predicate = partition_filter(filter, schema, "rewrite_file_index")
-        return self._backend.run(
-            rewrite_file_index.RewriteFileIndex(commit_id=commit_identity(None), partitions=specs, predicate=predicate)
-        )
+        return self._engine.run(rewrite_file_index.RewriteFileIndex(commit_id=commit_identity(None), partitions=specs, predicate=predicate))
 
     def analyze(self, columns: Sequence[str] | None = None) -> AnalyzeResult:
         """Compute statistics of the table and its columns.
@@ -206,9 +204,9 @@ class TableMaintenance(TableRole):
         >>> result.rows, result.columns, result.snapshot_id
         (3, 4, 2)
         """
-        types = self._backend.ask(SchemaOf()).column_types
+        types = self._engine.ask(SchemaOf()).column_types
         names = tuple(types) if columns is None else tuple(dict.fromkeys(resolve(name, types) for name in columns))
-        return self._backend.run(analyze_table.Analyze(commit_id=commit_identity(None), columns=names))
+        return self._engine.run(analyze_table.Analyze(commit_id=commit_identity(None), columns=names))
 
     def expire_snapshots(
         self,
@@ -252,7 +250,7 @@ class TableMaintenance(TableRole):
             options=check_options(options),
             dry_run=dry_run,
         )
-        return self._backend.run(operation)
+        return self._engine.run(operation)
 
     def drop_index(self, column: str, type: str | None = None, *, dry_run: bool = False) -> IndexRewriteResult:  # noqa: A002  # as in the options' names
         """Drop file indexes of a column from options and files.
@@ -272,10 +270,10 @@ class TableMaintenance(TableRole):
         >>> table.drop_index("city").rewritten, "file-index.bloom-filter.columns" in table.options
         (1, False)
         """
-        changes = rounds.without_index(self._backend.ask(SchemaOf()), column, type)
+        changes = rounds.without_index(self._engine.ask(SchemaOf()), column, type)
         if dry_run:
-            return rounds.indexes_of_column(self._backend, column, type)
-        self._backend.run(alter.AlterSchema(changes=(change.ChangeOptions(options=changes),)))
+            return rounds.indexes_of_column(self._engine, column, type)
+        self._engine.run(alter.AlterSchema(changes=(change.ChangeOptions(options=changes),)))
         return self.rewrite_file_index()
 
     def maintenance(
@@ -326,17 +324,17 @@ class TableMaintenance(TableRole):
             "partitions": (partitions and self._expires_partitions(), lambda: self._old_partitions(dry_run=dry_run)),
             "compacted": (compact and not dry_run, lambda: self.compact(full)),
             "indexes": (indexes and not dry_run, self.rewrite_file_index),
-            "tags": (tags, lambda: self._backend.run(tag_changes.ExpireTags(dry_run=dry_run)).tags),
+            "tags": (tags, lambda: self._engine.run(tag_changes.ExpireTags(dry_run=dry_run)).tags),
             "expired": (expire, lambda: self.expire_snapshots(dry_run=dry_run)),
             "orphans": (orphans, lambda: self.remove_orphan_files(cutoff, dry_run=dry_run)),
         }
         return rounds.run_steps(steps, dry_run=dry_run)
 
     def _expires_partitions(self) -> bool:
-        return "partition.expiration-time" in self._backend.ask(SchemaOf()).options
+        return "partition.expiration-time" in self._engine.ask(SchemaOf()).options
 
     def _old_partitions(self, *, dry_run: bool) -> tuple[str, ...]:
-        return self._backend.run(old_partitions.ExpirePartitions(commit_id=commit_identity(None), dry_run=dry_run)).partitions
+        return self._engine.run(old_partitions.ExpirePartitions(commit_id=commit_identity(None), dry_run=dry_run)).partitions
 
     def list_orphan_files(self, older_than: Time | None = None) -> list[OrphanFile]:
         """Return files that no snapshot, tag or branch refers to.
@@ -348,7 +346,7 @@ class TableMaintenance(TableRole):
         >>> cities().list_orphan_files()
         []
         """
-        return self._backend.ask(expiry.ListOrphans(older_than_ms=cutoff_of(older_than)))
+        return self._engine.ask(expiry.ListOrphans(older_than_ms=cutoff_of(older_than)))
 
     def remove_orphan_files(self, older_than: Time | None = None, *, dry_run: bool = False) -> list[OrphanFile]:
         """Delete orphan files and return them.
@@ -364,5 +362,5 @@ class TableMaintenance(TableRole):
         """
         cutoff = cutoff_of(older_than)
         if dry_run:
-            return self._backend.ask(expiry.ListOrphans(older_than_ms=cutoff))
-        return self._backend.run(expiry.RemoveOrphans(older_than_ms=cutoff))
+            return self._engine.ask(expiry.ListOrphans(older_than_ms=cutoff))
+        return self._engine.run(expiry.RemoveOrphans(older_than_ms=cutoff))

@@ -11,8 +11,8 @@ import pyarrow as pa
 from paimon_base.public import public
 from paimon_base.texts import count_text
 from pyspark_paimon.operations.change_rows import MergeRows
-from pyspark_paimon.request.backend import DeleteRequest
-from pyspark_paimon.request.executor import Backend
+from pyspark_paimon.request.engine import Engine
+from pyspark_paimon.request.requests import DeleteRequest
 from pyspark_paimon.request.validate import CheckedMethods
 from pyspark_paimon.results.results import MergeResult
 from pyspark_paimon.typing import Expression
@@ -48,7 +48,7 @@ class Merge(CheckedMethods):
     [{'id': 1, 'city': 'Bergen'}, {'id': 3, 'city': 'Rome'}, {'id': 9, 'city': 'Bern'}]
     """
 
-    _backend: Backend
+    _engine: Engine
     _request: DeleteRequest
     _merge: MergeRequest
     _table_schema: TableSchema
@@ -170,7 +170,7 @@ class Merge(CheckedMethods):
         >>> result.deleted, result.inserted
         (1, 1)
         """
-        return self._backend.run(MergeRows(request=self._request, merge=self._merge))
+        return self._engine.run(MergeRows(request=self._request, merge=self._merge))
 
     def _with(self, when: When, action: Action, values: object, condition: Expression | None) -> Merge:
         from pyspark_paimon.filter.columns import SOURCE  # noqa: PLC0415  # as below
@@ -184,4 +184,4 @@ class Merge(CheckedMethods):
     def __repr__(self) -> str:
         clauses = ", ".join(f"{clause.action} {clause.when}" for clause in self._merge.clauses)
         rows = f"{count_text(self._merge.source.num_rows, 'row')}" if isinstance(self._merge.source, pa.Table) else "a DataFrame"
-        return f"Merge({self._backend.path}, {rows} of the source, {clauses or 'no clause yet'})"
+        return f"Merge({self._engine.path}, {rows} of the source, {clauses or 'no clause yet'})"

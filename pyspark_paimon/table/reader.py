@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from paimon_base.memory_size import parse_memory_size
 from paimon_base.public import public
-from pyspark_paimon.request.backend import ScanRequest, TravelRequest
 from pyspark_paimon.request.keys import LookupShape, Missing
+from pyspark_paimon.request.requests import ScanRequest, TravelRequest
 from pyspark_paimon.request.validate import CheckedMethods
 from pyspark_paimon.table.keyed import find_rows
 from pyspark_paimon.typing import Keys
@@ -16,7 +16,7 @@ from pyspark_paimon.typing import Keys
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from pyspark_paimon.local.backend import LocalBackend
+    from pyspark_paimon.local.engine import LocalEngine
 
 
 @public
@@ -35,10 +35,10 @@ class TableReader(CheckedMethods):
     (True, 2, 0)
     """
 
-    def __init__(self, backend: LocalBackend, travel: TravelRequest, cache: str) -> None:
-        self._backend = backend.server(parse_memory_size(cache, "cache"))
+    def __init__(self, engine: LocalEngine, travel: TravelRequest, cache: str) -> None:
+        self._engine = engine.server(parse_memory_size(cache, "cache"))
         # Replaced as a whole, so each lookup of another thread sees one state.
-        self._state = self._backend.start(travel)
+        self._state = self._engine.start(travel)
 
     @property
     def snapshot_id(self) -> int | None:
@@ -73,7 +73,7 @@ class TableReader(CheckedMethods):
         [{'id': 9, 'city': None}, {'id': 1, 'city': 'Oslo'}]
         """
         snapshot, schema = self._state
-        return find_rows(self._backend, snapshot, schema, keys, columns, shape=LookupShape.of(missing, indicator))
+        return find_rows(self._engine, snapshot, schema, keys, columns, shape=LookupShape.of(missing, indicator))
 
     def warm(self) -> int:
         """Cache what lookups need, ahead of the first one.
@@ -89,7 +89,7 @@ class TableReader(CheckedMethods):
         True
         """
         snapshot, schema = self._state
-        return self._backend.warm(ScanRequest.of(None, columns=(), snapshot=snapshot).model_copy(update={"schema_id": schema.id}))
+        return self._engine.warm(ScanRequest.of(None, columns=(), snapshot=snapshot).model_copy(update={"schema_id": schema.id}))
 
     def refresh(self) -> bool:
         """Pin the newest snapshot.
@@ -104,5 +104,5 @@ class TableReader(CheckedMethods):
         False
         """
         before, _ = self._state
-        self._state = after, _ = self._backend.start(TravelRequest())
+        self._state = after, _ = self._engine.start(TravelRequest())
         return (None if before is None else before.key) != (None if after is None else after.key)

@@ -12,7 +12,7 @@ from paimon_base.lazy import LazyModule
 from paimon_base.plugins import plugin
 from pyspark_paimon.filter.parse import bind_filter
 from pyspark_paimon.jobs.incremental import MODES, Point, change_columns, exact_mode, range_of
-from pyspark_paimon.request.backend import IncrementalModeName, IncrementalRange, ScanRequest, TravelRequest
+from pyspark_paimon.request.requests import IncrementalModeName, IncrementalRange, ScanRequest, TravelRequest
 from pyspark_paimon.request.scan_mode import ScanPlace, without_place
 from pyspark_paimon.request.state import Start
 from pyspark_paimon.request.validate import check_options, millis_of, projection, travel_of
@@ -24,7 +24,7 @@ from pyspark_paimon.typing import Filter, Time
 if TYPE_CHECKING:
     from manifest.schema.table_schema import TableSchema
     from pyspark_paimon.jobs import ordering
-    from pyspark_paimon.request.executor import LocalTable
+    from pyspark_paimon.request.engine import LocalTable
     from pyspark_paimon.stream.follow import StreamBatch
     from pyspark_paimon.table import outputs as computing
     from pyspark_paimon.table.outputs import Outputs
@@ -142,7 +142,7 @@ class TableReading(TableRole, Readable):
                 raise InvalidArgument("read_optimized reads one snapshot and cannot be used with incremental; remove one of them")
             if isinstance(columns, Mapping):
                 raise InvalidArgument("columns: a scan of changes reads whole columns; give a list, and compute expressions from its rows")
-            snapshot_range = range_of(self._backend, self.table_schema, *incremental, incremental_mode)
+            snapshot_range = range_of(self._engine, self.table_schema, *incremental, incremental_mode)
             return self._changes(
                 snapshot_range,
                 bind_filter(filter, self.table_schema.column_types, params),
@@ -154,7 +154,7 @@ class TableReading(TableRole, Readable):
             )
         if incremental_mode is not None:
             raise InvalidArgument("incremental_mode can only be used with incremental=(from, to)")
-        pinned, schema = self._backend.ask(Start(travel=travel))
+        pinned, schema = self._engine.ask(Start(travel=travel))
         names, outputs = _outputs_of(columns, schema)
         order, outputs = ((), outputs) if order_by is None else computing.sorted_outputs(order_by, limit, names, outputs, schema)
         if outputs is not None and outputs.order:  # the limit follows the order
@@ -172,7 +172,7 @@ class TableReading(TableRole, Readable):
                 "read_optimized": read_optimized,
             }
         )
-        return Scan(self._backend, request, schema, None if filter is None else str(filter), outputs)
+        return Scan(self._engine, request, schema, None if filter is None else str(filter), outputs)
 
     def _scan_position(
         self,
@@ -182,7 +182,7 @@ class TableReading(TableRole, Readable):
         mode: IncrementalModeName | None,
     ) -> tuple[TravelRequest, tuple[Point, Point] | None, IncrementalModeName | None]:
         """Return where a scan reads, by arguments or options."""
-        scan_place = ScanPlace.of(self._backend, options)
+        scan_place = ScanPlace.of(self._engine, options)
         if scan_place is None:
             return travel, between, mode
         if travel != TravelRequest() or between is not None:
@@ -229,10 +229,10 @@ class TableReading(TableRole, Readable):
         [{'id': 1, 'city': 'Oslo', '_row_kind': '-D'}]
         """
         schema = self.table_schema
-        snapshot_range = range_of(self._backend, schema, from_snapshot, to_snapshot, mode)
+        snapshot_range = range_of(self._engine, schema, from_snapshot, to_snapshot, mode)
         if mode is None:
             snapshot_range = snapshot_range.model_copy(
-                update={"mode": exact_mode(self._backend, schema, snapshot_range), "exact": schema.kind.has_row_kinds}
+                update={"mode": exact_mode(self._engine, schema, snapshot_range), "exact": schema.kind.has_row_kinds}
             )
         options = self._read_options(None, placed=True)
         return self._changes(snapshot_range, bind_filter(filter, schema.column_types, params), filter, columns, None, options=options)
@@ -284,7 +284,7 @@ class TableReading(TableRole, Readable):
         """
         from pyspark_paimon.stream.follow import follow_options, follow_table  # noqa: PLC0415  # loads the storage engine
 
-        if self._backend.spark is not None:
+        if self._engine.spark is not None:
             raise InvalidArgument("follow reads in process; on Spark use spark.readStream.format('paimon').load(path)")
         schema = self.table_schema
         stream_options = follow_options(
@@ -297,7 +297,7 @@ class TableReading(TableRole, Readable):
             overwrites=overwrites,
         )
         named = None if columns is None else change_columns(columns, schema)
-        opened = cast("LocalTable", self._backend)  # it has no session
+        opened = cast("LocalTable", self._engine)  # it has no session
         return follow_table(opened, stream_options, bind_filter(filter, schema.column_types), named, offset)
 
     def count(self) -> int:
@@ -315,7 +315,7 @@ class TableReading(TableRole, Readable):
         return self.scan()
 
     def _repr_html_(self) -> str:
-        text: str = plugin("page", "cards").or_error(self.path, lambda: plugin("page", "table")(self._backend))
+        text: str = plugin("page", "cards").or_error(self.path, lambda: plugin("page", "table")(self._engine))
         return text
 
     def _changes(
@@ -343,4 +343,4 @@ class TableReading(TableRole, Readable):
                 "options": check_options(options),
             }
         )
-        return Scan(self._backend, request, schema, None if filter is None else str(filter))
+        return Scan(self._engine, request, schema, None if filter is None else str(filter))

@@ -10,7 +10,7 @@ from manifest.io.storage_errors import storage_errors
 from paimon_base.errors import InvalidArgument
 from paimon_base.plugins import plugin
 from pyspark_paimon.filter.parse import bind_filter
-from pyspark_paimon.request.backend import ScanRequest
+from pyspark_paimon.request.requests import ScanRequest
 from pyspark_paimon.request.state import Start
 from pyspark_paimon.request.validate import travel_of
 from pyspark_paimon.table.role import TableRole
@@ -63,11 +63,11 @@ class TableReporting(TableRole):
         """
         from pyspark_paimon.request.scan_questions import DescribeTree  # noqa: PLC0415  # see test_imports
 
-        pinned, schema = self._backend.ask(Start(travel=travel_of(snapshot, tag, timestamp)))
+        pinned, schema = self._engine.ask(Start(travel=travel_of(snapshot, tag, timestamp)))
         request = ScanRequest.of(bind_filter(filter, schema.column_types), columns=schema.names, snapshot=pinned).model_copy(
             update={"schema_id": schema.id}
         )
-        return self._backend.ask(DescribeTree(request=request)).model_copy(update={"filter_text": None if filter is None else str(filter)})
+        return self._engine.ask(DescribeTree(request=request)).model_copy(update={"filter_text": None if filter is None else str(filter)})
 
     def report(
         self,

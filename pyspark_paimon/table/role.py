@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from manifest.options.core_options import option_texts
 from manifest.schema.table_schema import TableSchema
 from paimon_base.errors import InvalidArgument
-from pyspark_paimon.request.executor import Backend
+from pyspark_paimon.request.engine import Engine
 from pyspark_paimon.request.state import SchemaOf
 from pyspark_paimon.request.validate import CheckedMethods
 
@@ -21,12 +21,12 @@ class TableRole(CheckedMethods):
     as ``InvalidArgument`` with the names of method and argument.
     """
 
-    def __init__(self, backend: Backend) -> None:
-        if isinstance(backend, str | os.PathLike):
+    def __init__(self, engine: Engine) -> None:
+        if isinstance(engine, str | os.PathLike):
             raise InvalidArgument(
-                f"Table({str(backend)!r}) is not a way to open a table; use Table.open(path), or Table.create(path, schema)"
+                f"Table({str(engine)!r}) is not a way to open a table; use Table.open(path), or Table.create(path, schema)"
             )
-        self._backend = backend
+        self._engine = engine
 
     if not TYPE_CHECKING:  # type checkers report unknown names by themselves
 
@@ -52,7 +52,7 @@ class TableRole(CheckedMethods):
         >>> cities().path
         '...cities'
         """
-        return self._backend.path
+        return self._engine.path
 
     @property
     def table_schema(self) -> TableSchema:
@@ -62,7 +62,7 @@ class TableRole(CheckedMethods):
         >>> cities().table_schema.primary_keys
         ('id',)
         """
-        return self._backend.ask(SchemaOf())
+        return self._engine.ask(SchemaOf())
 
     def _write_options(self, options: Mapping[str, str] | None) -> Mapping[str, str] | None:
         """Return the options of a write with the session's options.
@@ -97,9 +97,9 @@ class TableRole(CheckedMethods):
         return {**settings, **option_texts(options)}
 
     def _session_options(self) -> dict[str, str]:
-        spark = self._backend.spark
+        spark = self._engine.spark
         if spark is None:
             return {}
         from pyspark_paimon.spark.wire.session_settings import settings_of  # noqa: PLC0415  # see test_imports
 
-        return settings_of(spark, self._backend.path)
+        return settings_of(spark, self._engine.path)

@@ -18,8 +18,8 @@ from paimon_base.plugins import plugin
 from paimon_base.public import public
 from pyspark_paimon.filter.parse import bind_filter
 from pyspark_paimon.jobs.incremental import change_columns, scan_fields
-from pyspark_paimon.request.backend import ScanRequest
-from pyspark_paimon.request.executor import Backend
+from pyspark_paimon.request.engine import Engine
+from pyspark_paimon.request.requests import ScanRequest
 from pyspark_paimon.request.validate import CheckedMethods, projection, text_columns
 from pyspark_paimon.results.counters import ScanCounters, ScanTally
 from pyspark_paimon.table.engine_choice import check_session
@@ -70,7 +70,7 @@ class Scan(CheckedMethods, Readable):
     ([1], 2)
     """
 
-    _backend: Backend
+    _engine: Engine
     _request: ScanRequest
     table_schema: TableSchema
     _filter_text: str | None = None
@@ -121,7 +121,7 @@ class Scan(CheckedMethods, Readable):
         >>> [batch.num_rows for batch in cities().scan("id > 1").to_batches()]
         [2]
         """
-        return self._computed(self._backend.read(self._request, tally=self._tally))
+        return self._computed(self._engine.read(self._request, tally=self._tally))
 
     def _computed(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         return batches if self._outputs is None else self._outputs.apply(batches)
@@ -143,13 +143,13 @@ class Scan(CheckedMethods, Readable):
         """
         coded = text_columns(dictionaries, self.schema)
         if not coded:
-            return pa.Table.from_batches(self._computed(self._backend.read(self._request, keeps_all=True, tally=self._tally)), self.schema)
+            return pa.Table.from_batches(self._computed(self._engine.read(self._request, keeps_all=True, tally=self._tally)), self.schema)
         request = (
             self._request
             if self._request.order_by or self._outputs is not None
             else self._request.model_copy(update={"dictionaries": coded})
         )
-        batches = self._computed(self._backend.read(request, keeps_all=True, tally=self._tally))
+        batches = self._computed(self._engine.read(request, keeps_all=True, tally=self._tally))
         return coded_texts(batches, self.schema, coded, choose=dictionaries is True)
 
     def to_pandas(self, *, dictionaries: bool | Sequence[str] = False, **options: Any) -> pd.DataFrame:
@@ -190,7 +190,7 @@ class Scan(CheckedMethods, Readable):
         if spark is not None:
             check_session(spark)
         request = self._request if exact else self._request.model_copy(update={"exact": False})
-        frame = self._backend.frame(request, spark, native=native)
+        frame = self._engine.frame(request, spark, native=native)
         return frame if self._outputs is None else self._outputs.select(frame)
 
     def count(self) -> int:
@@ -202,7 +202,7 @@ class Scan(CheckedMethods, Readable):
         >>> cities().scan("country = 'NO'").count()
         1
         """
-        rows = self._backend.count(self._request)
+        rows = self._engine.count(self._request)
         return rows if self._outputs is None or self._outputs.limit is None else min(rows, self._outputs.limit)
 
     def aggregate(self, wanted: aggregates.Wanted, *, by: str | Sequence[str] | Mapping[str, Any] = ()) -> pa.Table:
@@ -240,7 +240,7 @@ class Scan(CheckedMethods, Readable):
             raise InvalidArgument(
                 "aggregate: the rows of a scan with a limit are not determined; remove the limit, or aggregate the rows of head()"
             )
-        return self._aggregate(wanted, by, self._backend.aggregate, self._backend.group)
+        return self._aggregate(wanted, by, self._engine.aggregate, self._engine.group)
 
     def _aggregate(self, aggregations: aggregates.Wanted, by: Any, summarise: _Summarise, group: _Group) -> pa.Table:
         scope = scopes.ColumnScope(self.table_schema) if self._outputs is None else self._outputs.scope
@@ -271,7 +271,7 @@ class Scan(CheckedMethods, Readable):
         from pyspark_paimon.request.scan_questions import AggregateCheaply, GroupCheaply  # noqa: PLC0415  # as above
 
         def summarise(request: ScanRequest) -> dict[bytes, RowSummary]:
-            answer = self._backend.ask(AggregateCheaply(request=request))
+            answer = self._engine.ask(AggregateCheaply(request=request))
             if answer is None:
                 raise _NeedsRows
             return summaries_from_json([answer], request.aggregates)
@@ -281,7 +281,7 @@ class Scan(CheckedMethods, Readable):
             if keys is None or any(key.key is not None for key in keys):
                 raise _NeedsRows
             question = GroupCheaply(request=request, by=tuple(key.name for key in keys), counted=tuple(keyed.parts))
-            answer = self._backend.ask(question)
+            answer = self._engine.ask(question)
             if answer is None:
                 raise _NeedsRows
             return answer
@@ -303,7 +303,7 @@ class Scan(CheckedMethods, Readable):
         from pyspark_paimon.request.scan_questions import PlanScan  # noqa: PLC0415  # see test_imports
         from pyspark_paimon.views.plan_picture import PlanPicture  # noqa: PLC0415  # as above
 
-        plan = self._backend.ask(PlanScan(request=self._request))
+        plan = self._engine.ask(PlanScan(request=self._request))
         return PlanPicture(plan.snapshot_id, plan.splits, plan.report, self.table_schema)
 
     def explain(self, *, analyze: bool = True) -> views.Explanation:
@@ -316,7 +316,7 @@ class Scan(CheckedMethods, Readable):
         >>> cities().scan("id >= 2").explain().stages[-1].kept
         2
         """
-        measured = self._backend.explain(self._request, analyze=analyze)
+        measured = self._engine.explain(self._request, analyze=analyze)
         return views.Explanation.of(repr(self), measured.plan, measured.stages, measured.readers)
 
     def read(self, split: DataSplit) -> Iterator[pa.RecordBatch]:
@@ -335,7 +335,7 @@ class Scan(CheckedMethods, Readable):
         >>> [batch.num_rows for split in scan.plan().splits for batch in scan.read(split)]
         [2]
         """
-        return self._computed(self._backend.read_split(self._request, split))
+        return self._computed(self._engine.read_split(self._request, split))
 
     def narrowed(self, filter: Filter) -> Scan:  # noqa: A002  # Arrow's and pandas' word
         """Return this scan with a further filter.
@@ -414,7 +414,7 @@ class Scan(CheckedMethods, Readable):
         return text
 
     def __repr__(self) -> str:
-        parts = [self._backend.path, f"snapshot={self.snapshot_id}"]
+        parts = [self._engine.path, f"snapshot={self.snapshot_id}"]
         if self._filter_text is not None:
             parts.append(f"filter={self._filter_text!r}")
         if self._request.incremental is not None:

@@ -1,6 +1,6 @@
 """Class ``Table``, the public API of tables.
 
-It validates arguments and passes requests to a backend, in this process or on Spark.
+It validates arguments and passes requests to an engine, in this process or on Spark.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from manifest.io.paths import MAIN_BRANCH, with_branch
 from manifest.options.core_options import CoreOptions
 from paimon_base.errors import InvalidArgument, PaimonError
 from paimon_base.public import public
-from pyspark_paimon.request.backend import (
+from pyspark_paimon.request.inputs import castable_rows, has_row_kinds, partial_rows, refuse_ragged, rows_of
+from pyspark_paimon.request.requests import (
     CastErrors,
     CastMode,
     MissingColumns,
@@ -25,10 +26,9 @@ from pyspark_paimon.request.backend import (
     SchemaMode,
     SparkRows,
 )
-from pyspark_paimon.request.inputs import castable_rows, has_row_kinds, partial_rows, refuse_ragged, rows_of
 from pyspark_paimon.request.state import SchemaOf
 from pyspark_paimon.request.validate import travel_of, write_request
-from pyspark_paimon.table.engine_choice import backend_for
+from pyspark_paimon.table.engine_choice import engine_for
 from pyspark_paimon.table.evolution import TableEvolution
 from pyspark_paimon.table.files import TableFiles
 from pyspark_paimon.table.history import TableHistory
@@ -41,7 +41,7 @@ from pyspark_paimon.typing import Data, Schema, SparkSession, Time
 
 if TYPE_CHECKING:
     from manifest.schema.table_schema import TableSchema
-    from pyspark_paimon.request.backend import WriteRequest
+    from pyspark_paimon.request.requests import WriteRequest
     from pyspark_paimon.results.results import WriteResult
     from pyspark_paimon.table.reader import TableReader
     from pyspark_paimon.table.writer import TableWriter
@@ -97,8 +97,8 @@ class Table(TableRows, TableReading, TableInspection, TableEvolution, TableHisto
         >>> Table.open(cities().path).primary_keys
         ('id',)
         """
-        table = cls(backend_for(path if branch == MAIN_BRANCH else with_branch(os.fspath(path), branch), spark, progress, storage_options))
-        table._backend.ask(SchemaOf())
+        table = cls(engine_for(path if branch == MAIN_BRANCH else with_branch(os.fspath(path), branch), spark, progress, storage_options))
+        table._engine.ask(SchemaOf())
         return table
 
     @classmethod
@@ -145,13 +145,13 @@ class Table(TableRows, TableReading, TableInspection, TableEvolution, TableHisto
         from pyspark_paimon.table.new_schema import new_schema  # noqa: PLC0415  # as above
 
         built = new_schema(schema, primary_keys, partition_keys, options, comment)
-        backend = backend_for(path, spark, progress, storage_options)
+        engine = engine_for(path, spark, progress, storage_options)
         try:
-            backend.run(CreateTable(table_schema=built))
+            engine.run(CreateTable(table_schema=built))
         except TableExists:
             if not if_not_exists:
                 raise
-        return cls(backend)
+        return cls(engine)
 
     @classmethod
     def from_data(
@@ -344,7 +344,7 @@ class Table(TableRows, TableReading, TableInspection, TableEvolution, TableHisto
                 raise InvalidArgument(f"dry_run reports what an overwrite would delete; mode '{request.mode}' deletes nothing")
             from pyspark_paimon.table.writer import dry_run_overwrite  # noqa: PLC0415  # rarely needed
 
-            return dry_run_overwrite(self._backend, schema, request, rows)
+            return dry_run_overwrite(self._engine, schema, request, rows)
         if effective.write_merge_schema:
             from pyspark_paimon.operations.alter import pending_schema  # noqa: PLC0415  # rarely needed
 
@@ -355,10 +355,10 @@ class Table(TableRows, TableReading, TableInspection, TableEvolution, TableHisto
         if missing == "keep" and any(partial.changed or partial.ignored for partial in partial_rows(rows, schema)):
             from pyspark_paimon.table.kept_columns import keep_stored_values  # noqa: PLC0415  # rarely needed
 
-            result: WriteResult = keep_stored_values(self._backend, schema, request, rows)
+            result: WriteResult = keep_stored_values(self._engine, schema, request, rows)
         else:
             refuse_ragged(rows, schema, request)
-            result = self._backend.write(request, rows)
+            result = self._engine.write(request, rows)
         return result.model_copy(update={"rejected": pa.concat_tables(rejected)}) if rejected else result
 
     def writer(
@@ -392,7 +392,7 @@ class Table(TableRows, TableReading, TableInspection, TableEvolution, TableHisto
         """
         from pyspark_paimon.table.writer import TableWriter  # noqa: PLC0415  # rarely needed
 
-        return TableWriter(self._backend, options=options, commit_id=commit_id, missing=missing)
+        return TableWriter(self._engine, options=options, commit_id=commit_id, missing=missing)
 
     def reader(
         self, *, snapshot: int | None = None, tag: str | None = None, timestamp: Time | None = None, cache: str = "256 mb"
@@ -414,14 +414,14 @@ class Table(TableRows, TableReading, TableInspection, TableEvolution, TableHisto
         >>> reader.lookup({"id": [2]}, columns=["city"]).to_pylist()
         [{'city': 'Lima'}]
         """
-        from pyspark_paimon.local.backend import LocalBackend  # noqa: PLC0415  # see test_imports
+        from pyspark_paimon.local.engine import LocalEngine  # noqa: PLC0415  # see test_imports
         from pyspark_paimon.table.reader import TableReader  # noqa: PLC0415  # rarely needed
 
-        if not isinstance(self._backend, LocalBackend):
+        if not isinstance(self._engine, LocalEngine):
             raise InvalidArgument(f"{self.path}: a reader holds files in this process; use lookup(), or open the table without spark")
         if not self.table_schema.is_primary_key_table:
             raise InvalidArgument(f"{self.path}: a reader finds rows by primary key, and the table has none; use scan()")
-        return TableReader(self._backend, travel_of(snapshot, tag, timestamp), cache)
+        return TableReader(self._engine, travel_of(snapshot, tag, timestamp), cache)
 
     def __repr__(self) -> str:
         schema = self.table_schema

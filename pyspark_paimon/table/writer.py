@@ -15,10 +15,10 @@ from paimon_base.errors import InvalidArgument
 from paimon_base.public import public
 from pyspark_paimon.operations.alter import pending_schema
 from pyspark_paimon.operations.partitions import DropPartitions
-from pyspark_paimon.request.backend import ArrowRows, MissingColumns, Rows, WriteRequest
-from pyspark_paimon.request.executor import Backend
+from pyspark_paimon.request.engine import Engine
 from pyspark_paimon.request.inputs import has_row_kinds, refuse_ragged, rows_of
 from pyspark_paimon.request.partition_spec import Spec, spec_of
+from pyspark_paimon.request.requests import ArrowRows, MissingColumns, Rows, WriteRequest
 from pyspark_paimon.request.state import SchemaOf
 from pyspark_paimon.request.validate import CheckedMethods, commit_identity, write_request
 from pyspark_paimon.results.results import WriteResult
@@ -38,17 +38,17 @@ class TableWriter(CheckedMethods):
     1
     """
 
-    def __init__(self, backend: Backend, *, options: Mapping[str, str] | None, commit_id: str | None, missing: MissingColumns) -> None:
+    def __init__(self, engine: Engine, *, options: Mapping[str, str] | None, commit_id: str | None, missing: MissingColumns) -> None:
         if missing == "keep":
             raise InvalidArgument("missing='keep' merges rows, which a writer does not: use Table.write(rows, missing='keep') or merge()")
-        self._backend, self._options, self._commit_id, self._missing = backend, options, commit_id, missing
+        self._engine, self._options, self._commit_id, self._missing = engine, options, commit_id, missing
         self._name = commit_identity(commit_id)
         self._schema: TableSchema | None = None
         self._pending: TableSchema | None = None
         self._batch = 0
         self._closed = False
         self._request()
-        self._rows = backend.writer(self._name)
+        self._rows = engine.writer(self._name)
 
     def __enter__(self) -> Self:
         return self
@@ -167,13 +167,13 @@ class TableWriter(CheckedMethods):
         if pending is None:
             return
         if self._rows.is_open:
-            raise InvalidArgument(f"{self._backend.path}: rows since the last commit have other columns; call commit() before these rows")
+            raise InvalidArgument(f"{self._engine.path}: rows since the last commit have other columns; call commit() before these rows")
         self._schema = self._pending = pending
 
     def _write_schema(self) -> TableSchema:
         """Return the schema of the rows since the last commit."""
         if self._schema is None:
-            self._schema = self._backend.ask(SchemaOf())
+            self._schema = self._engine.ask(SchemaOf())
         return self._schema
 
     def _request(self, batch_id: int | None = None, properties: Mapping[str, str] | None = None) -> WriteRequest:
@@ -191,10 +191,10 @@ class TableWriter(CheckedMethods):
 
     def _check_open(self) -> None:
         if self._closed:
-            raise InvalidArgument(f"{self._backend.path}: the writer is closed; open a new one with Table.writer()")
+            raise InvalidArgument(f"{self._engine.path}: the writer is closed; open a new one with Table.writer()")
 
 
-def dry_run_overwrite(backend: Backend, schema: TableSchema, request: WriteRequest, rows: Rows) -> WriteResult:
+def dry_run_overwrite(engine: Engine, schema: TableSchema, request: WriteRequest, rows: Rows) -> WriteResult:
     """Report what an overwrite with ``rows`` would delete.
 
     Only partition columns of ``rows`` are read, and only if they select the partitions.
@@ -204,7 +204,7 @@ def dry_run_overwrite(backend: Backend, schema: TableSchema, request: WriteReque
     if request.partition is None and request.dynamic:
         specs = _touched_partitions(schema, rows)
     drop = DropPartitions(commit_id=request.commit_id, partitions=tuple(dict(spec) for spec in specs), dry_run=True)
-    removal = backend.run(drop).removal
+    removal = engine.run(drop).removal
     return WriteResult(rows=0, files=0, snapshot_id=None, removal=removal, seconds=time.perf_counter() - start)
 
 

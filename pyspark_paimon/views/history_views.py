@@ -15,8 +15,8 @@ from manifest.expire.partitions import newest_files
 from manifest.io.paths import BRANCH
 from manifest.schema.manager import SchemaManager
 from manifest.store import FileStore
-from pyspark_paimon.request.backend import View
 from pyspark_paimon.request.partition_spec import display_partition
+from pyspark_paimon.request.requests import View
 
 _UTC = pa.timestamp("ms", tz="UTC")
 TAGS = pa.schema(

@@ -23,8 +23,8 @@ from manifest.row.binary_row import decode_row
 from manifest.snapshot.snapshot import Snapshot
 from manifest.store import FileStore
 from paimon_base.errors import CorruptFile, PaimonError
-from pyspark_paimon.request.backend import IndexView
 from pyspark_paimon.request.partition_spec import display_partition
+from pyspark_paimon.request.requests import IndexView
 from sparkexpr.values.column_type import ColumnType
 
 Row: TypeAlias = dict[str, Any]

@@ -24,9 +24,9 @@ from manifest.stats.column_stats import decode_bounds
 from manifest.stats.table_stats import Statistics
 from paimon_base.errors import InvalidArgument
 from pyspark_paimon.filter.columns import resolve
-from pyspark_paimon.request.backend import ScanRequest, TravelRequest
-from pyspark_paimon.request.executor import Backend
+from pyspark_paimon.request.engine import Engine
 from pyspark_paimon.request.partition_spec import display_partition, display_value
+from pyspark_paimon.request.requests import ScanRequest, TravelRequest
 from pyspark_paimon.request.scan_questions import PlanScan
 from pyspark_paimon.request.state import Pin, SchemaOf
 from sparkexpr.values.column_type import FLOATS, Plain
@@ -182,17 +182,17 @@ def statistics_table(statistics: Statistics | None) -> pa.Table:
     return pa.Table.from_pylist(rows or [table], STATISTICS)
 
 
-def clustering_information(backend: Backend, columns: Sequence[str] | str | None, snapshot: int | None) -> pa.Table:
+def clustering_information(engine: Engine, columns: Sequence[str] | str | None, snapshot: int | None) -> pa.Table:
     """Return the result of ``Table.clustering_information``."""
-    schema = backend.ask(SchemaOf())
+    schema = engine.ask(SchemaOf())
     column_names = [columns] if isinstance(columns, str) else list(schema.core.clustering_columns if columns is None else columns)
     if not column_names:
         raise InvalidArgument("clustering_information: give columns, or set the table's option 'clustering.columns'")
     names = [resolve(name, schema.column_types) for name in column_names]
-    pinned = backend.ask(Pin(travel=TravelRequest(snapshot_id=snapshot)))
-    plan = backend.ask(PlanScan(request=ScanRequest.of(None, columns=(), snapshot=pinned)))
+    pinned = engine.ask(Pin(travel=TravelRequest(snapshot_id=snapshot)))
+    plan = engine.ask(PlanScan(request=ScanRequest.of(None, columns=(), snapshot=pinned)))
     files = [(split.partition, file) for split in plan.splits for file in split.files]
-    return clustering_table(schema, cache(lambda schema_id: backend.ask(SchemaOf(id=schema_id))), names, files)
+    return clustering_table(schema, cache(lambda schema_id: engine.ask(SchemaOf(id=schema_id))), names, files)
 
 
 def clustering_table(

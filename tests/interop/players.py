@@ -25,10 +25,10 @@ from manifest.schema.table_schema import TableSchema
 from manifest.schema.validation import build_schema
 from manifest.types.data_type import DataField, DataType
 from pyspark_paimon import Table
-from pyspark_paimon.local.backend import LocalBackend
+from pyspark_paimon.local.engine import LocalEngine
 from pyspark_paimon.operations.alter import AlterSchema
 from pyspark_paimon.operations.change_rows import DeleteRows
-from pyspark_paimon.request.backend import DeleteRequest
+from pyspark_paimon.request.requests import DeleteRequest
 from pyspark_paimon.request.validate import commit_identity
 from sparkexpr.values.column_type import Kind
 from tests.golden_rows import from_golden, golden_predicate
@@ -74,7 +74,7 @@ def made_by_us(spec: Spec, path: Path, seed: int = 0) -> Path:
 def create_ours(spec: Spec, path: Path) -> None:
     """The empty table."""
     fields = [DataField(number, name, DataType.from_json(kind)) for number, (name, kind) in enumerate(spec.fields.items())]
-    LocalBackend(str(path)).create(build_schema(fields, primary_keys=spec.keys, partition_keys=spec.partitions, options=dict(spec.options)))
+    LocalEngine(str(path)).create(build_schema(fields, primary_keys=spec.keys, partition_keys=spec.partitions, options=dict(spec.options)))
 
 
 def our_step(path: Path, step: Step) -> None:
@@ -92,9 +92,9 @@ def our_step(path: Path, step: Step) -> None:
         case Delete():
             predicate = golden_predicate(dict(step.filter), table.table_schema)
             assert predicate is not None
-            table._backend.run(DeleteRows(request=DeleteRequest(commit_id=commit_identity(None), predicate=to_json(predicate))))
+            table._engine.run(DeleteRows(request=DeleteRequest(commit_id=commit_identity(None), predicate=to_json(predicate))))
         case Alter():
-            table._backend.run(AlterSchema(changes=tuple(map(our_change, step.changes))))
+            table._engine.run(AlterSchema(changes=tuple(map(our_change, step.changes))))
         case Tag():
             table.create_tag(step.name)
         case Expire():

@@ -175,7 +175,7 @@ def test_a_commit_whose_answer_is_an_error_commits_once(java, catalog, name) -> 
     for turn in range(3):
         java.say("lose")
         assert table.write(rows((turn, turn))).snapshot_id == turn + 1
-    assert [snapshot.id for snapshot in table._backend.ask(Snapshots())] == [1, 2, 3]
+    assert [snapshot.id for snapshot in table._engine.ask(Snapshots())] == [1, 2, 3]
     assert found(table) == [(0, 0), (1, 1), (2, 2)]
 
 
@@ -203,7 +203,7 @@ def test_racing_writers_lose_no_row(java, catalog, name) -> None:
         thread.join()
     table = catalog.table(name)
     assert [row[0] for row in found(table)] == [worker * 10 + turn for worker in range(3) for turn in range(4)]
-    assert len(table._backend.ask(Snapshots())) == 12
+    assert len(table._engine.ask(Snapshots())) == 12
     assert table.fsck("deep").problems == ()
 
 
@@ -212,7 +212,7 @@ def test_tokens_and_permissions(java, catalog, name) -> None:
         Catalog.create(java.options(token="another"))
     table = orders(catalog, name)
     java.say("lend", name, "fs.oss.accessKeyId", "lent")
-    lent = table._backend._api.token(Identifier(database=name.partition(".")[0], object="orders"))
+    lent = table._engine._api.token(Identifier(database=name.partition(".")[0], object="orders"))
     assert lent.token == {"fs.oss.accessKeyId": "lent"}
     assert 6_000_000 < lent.expires_at_millis - time.time() * 1000 < 7_300_000
     java.say("forbid", name)

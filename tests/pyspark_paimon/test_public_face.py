@@ -15,8 +15,8 @@ import lsm
 import manifest
 import pyspark_paimon
 from pyspark_paimon.example import cities
-from pyspark_paimon.local import backend as local
-from pyspark_paimon.request.executor import Backend
+from pyspark_paimon.local import engine as local
+from pyspark_paimon.request.engine import Engine
 from pyspark_paimon.table import table
 from tests.children import run_python
 
@@ -72,9 +72,9 @@ def test_every_error_is_a_paimon_error() -> None:
     assert all(issubclass(error, pyspark_paimon.PaimonError) for error in errors)
 
 
-def test_the_local_backend_has_every_method_of_the_seam() -> None:
-    seam = {name for name in vars(Backend) if not name.startswith("_")}
-    assert seam <= {name for kind in local.LocalBackend.__mro__ for name in vars(kind)}
+def test_the_local_engine_has_every_method_of_the_seam() -> None:
+    seam = {name for name in vars(Engine) if not name.startswith("_")}
+    assert seam <= {name for kind in local.LocalEngine.__mro__ for name in vars(kind)}
 
 
 def test_public_methods_of_table_are_documented() -> None:

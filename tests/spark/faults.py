@@ -21,7 +21,7 @@ from pyspark.sql.datasource import DataSourceArrowWriter
 
 from lsm.data_files.spill import SpillSpace
 from manifest.io.failpoints import VARIABLE
-from pyspark_paimon.spark.client import backend
+from pyspark_paimon.spark.client import engine
 from pyspark_paimon.spark.source import PaimonDataSource
 from pyspark_paimon.spark.write import writer as spark_writer
 
@@ -150,9 +150,9 @@ class Faults:
     def used(self, monkeypatch=None):
         """Have this process' clients ask for the faulty source."""
         if monkeypatch is None:
-            backend.FORMAT_NAME = self.name
+            engine.FORMAT_NAME = self.name
         else:
-            monkeypatch.setattr(backend, "FORMAT_NAME", self.name)
+            monkeypatch.setattr(engine, "FORMAT_NAME", self.name)
 
     def order(self, point, what, times=1):
         """``what`` shall happen at the next visits of ``point``: raise, die, hold, or ``die at`` a fault point of the commit."""

@@ -21,7 +21,7 @@ from faults import Faults
 from once_kit import LATER, session_at, writing
 
 from pyspark_paimon import Table
-from pyspark_paimon.spark.client import backend
+from pyspark_paimon.spark.client import engine
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(3600)]
 
@@ -134,7 +134,7 @@ def wait_for_visit(faults, point, done):
 def went_through(cluster, tmp_path, monkeypatch, set_thresholds, rounds):
     """The rounds; what happened in them."""
     set_thresholds(idle_core_bytes=1)
-    monkeypatch.setattr(backend, "FORMAT_NAME", backend.FORMAT_NAME)
+    monkeypatch.setattr(engine, "FORMAT_NAME", engine.FORMAT_NAME)
     site, dice, seen = Site(cluster, tmp_path, monkeypatch), random.Random(SEED), Counter()
     site.connect()
     try:

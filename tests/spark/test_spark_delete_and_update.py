@@ -7,7 +7,7 @@ import pyarrow.compute as pc
 import pytest
 
 from pyspark_paimon import CommitConflict, InvalidArgument, Table
-from pyspark_paimon.spark.client.backend import SparkBackend
+from pyspark_paimon.spark.client.engine import SparkEngine
 from tests.build import tuples
 
 pytestmark = pytest.mark.spark
@@ -74,7 +74,7 @@ def test_rows_of_a_plain_dataframe_write_are_visible_at_once(spark, tmp_path):
 def test_an_update_that_stood_although_a_conflict_was_told_is_not_made_again(spark, tmp_path, monkeypatch, options):
     table = make(spark, tmp_path, **options)
     table.write(rows(0, 2))
-    run, told = SparkBackend._run, []
+    run, told = SparkEngine._run, []
 
     def conflicting(self, job, commit_id):
         done = run(self, job, commit_id)
@@ -83,7 +83,7 @@ def test_an_update_that_stood_although_a_conflict_was_told_is_not_made_again(spa
             raise CommitConflict("as the test wants it")
         return done
 
-    monkeypatch.setattr(SparkBackend, "_run", conflicting)
+    monkeypatch.setattr(SparkEngine, "_run", conflicting)
     result = table.update("n < 7", set={"n": 7}, commit_id="X")
     assert result.snapshot_id == told[0].snapshot_id == 2
     told.clear()
@@ -99,13 +99,13 @@ def test_an_increment_that_stood_although_a_conflict_was_told_is_not_made_again(
 
     table = make(spark, tmp_path, ["id"])
     table.write(rows(0, 1))
-    run, told = SparkBackend._run, []
+    run, told = SparkEngine._run, []
 
     def conflicting(self, job, commit_id):
         told.append(run(self, job, commit_id))
         raise CommitConflict("as the test wants it")
 
-    monkeypatch.setattr(SparkBackend, "_run", conflicting)
+    monkeypatch.setattr(SparkEngine, "_run", conflicting)
     result = table.update("TRUE", set={"n": sf.col("n") + 1}, commit_id="X")
     assert (result.snapshot_id, len(told)) == (2, 1)
     assert tuples(table) == [(0, 1, "0")]

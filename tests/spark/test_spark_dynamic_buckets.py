@@ -105,12 +105,12 @@ def test_the_hash_in_sql_is_the_hash_of_the_index_files(spark):
 
 @pytest.mark.parametrize("local", [pytest.param(False, marks=pytest.mark.long), True], ids=["dataframe", "local rows"])
 def test_a_race_for_new_keys_is_run_again(spark, tmp_path, monkeypatch, local):
-    from pyspark_paimon.spark.client.backend import SparkBackend
+    from pyspark_paimon.spark.client.engine import SparkEngine
 
     path = tmp_path / "t"
     table = Table.create(path, DDL, primary_keys=["id"], options=SMALL, spark=spark)
     table.write(rows(*range(15)))
-    rival, run, runs = Table.open(path), SparkBackend._run, []
+    rival, run, runs = Table.open(path), SparkEngine._run, []
 
     def beaten_once(self, job, commit_id):
         runs.append(job)
@@ -118,7 +118,7 @@ def test_a_race_for_new_keys_is_run_again(spark, tmp_path, monkeypatch, local):
             rival.write(rows(*range(10, 40), city="r"))
         return run(self, job, commit_id)
 
-    monkeypatch.setattr(SparkBackend, "_run", beaten_once)
+    monkeypatch.setattr(SparkEngine, "_run", beaten_once)
     table.write(rows(*range(20, 50), city="m") if local else frame(spark, 20, 50, "m"))
     assert len(runs) == (1 if local else 2), "local rows are assigned by their task, after the rival"
     expected = {i: f"x{i}" for i in range(10)} | {i: f"r{i}" for i in range(10, 20)} | {i: f"m{i}" for i in range(20, 50)}

@@ -30,8 +30,8 @@ from pyspark_paimon.jobs.task_operation import TaskOperation
 from pyspark_paimon.operations.compact import Compact
 from pyspark_paimon.operations.create import CreateTable
 from pyspark_paimon.operations.expire import ExpireSnapshots
-from pyspark_paimon.request.backend import ScanRequest, WriteRequest
 from pyspark_paimon.request.plan_json import plan_from_json, plan_to_json
+from pyspark_paimon.request.requests import ScanRequest, WriteRequest
 from pyspark_paimon.request.scan_questions import CountCheaply
 from pyspark_paimon.request.tasks import TaskWork
 from pyspark_paimon.results.results import Outcome

@@ -113,14 +113,14 @@ def test_work_goes_on_in_a_new_session_after_the_server_was_killed(tmp_path, mon
         first = spark_session(url)
         table = Table.create(tmp_path / "t", "id BIGINT, v STRING", primary_keys=["id"], options={"bucket": "1"}, spark=first)
         table.write(ROWS, commit_id="before")
-        original = type(table._backend)._ask
+        original = type(table._engine)._ask
 
         def kill(self, question, spark=None):
             if isinstance(question, rpc.RunSmall):
                 os.killpg(server._process.pid, signal.SIGKILL)
             return original(self, question, spark)
 
-        monkeypatch.setattr(type(table._backend), "_ask", kill)
+        monkeypatch.setattr(type(table._engine), "_ask", kill)
         started = time.monotonic()
         with pytest.raises(SessionLost) as failed:
             table.write(ROWS, commit_id="during")

@@ -26,7 +26,7 @@ import numpy as np, pyarrow as pa
 from pyspark_paimon.spark.wire import rpc
 from pyspark_paimon.spark.wire import jobs as wire_jobs
 from pyspark_paimon import Table
-from pyspark_paimon.request.backend import WriteRequest
+from pyspark_paimon.request.requests import WriteRequest
 from pyspark_paimon.spark.write.writer import RowsWriter
 
 path, count, buffer = sys.argv[1], int(sys.argv[2]), sys.argv[3]

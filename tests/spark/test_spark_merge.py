@@ -13,7 +13,7 @@ import pytest
 from pyspark.sql import functions as sf
 
 from pyspark_paimon import InvalidArgument, PaimonError, SchemaMismatch, Table, UnsupportedTable
-from pyspark_paimon.spark.client.backend import SparkBackend
+from pyspark_paimon.spark.client.engine import SparkEngine
 from tests.build import keyed
 from tests.merged_rows import DDL, INSERTS, SOURCE, UPDATES, Row, comparable, model, said
 
@@ -124,14 +124,14 @@ def test_a_merge_that_loses_its_rows_is_computed_again_and_a_repetition_is_not(s
     rivals = [lambda: table.write([{"id": 1, "n": 100}])]
     if not held:
         set_thresholds(held_merge_rows=0)
-        real = SparkBackend._run
+        real = SparkEngine._run
 
         def raced(self, job, commit_id):
             if rivals:
                 rivals.pop()()
             return real(self, job, commit_id)
 
-        monkeypatch.setattr(SparkBackend, "_run", raced)
+        monkeypatch.setattr(SparkEngine, "_run", raced)
 
     def merged():
         merge = Table.open(table.path, spark=spark).merge([{"id": 1, "n": 5}, {"id": 2, "n": 6}], "id", commit_id="nightly")
@@ -145,7 +145,7 @@ def test_a_merge_that_loses_its_rows_is_computed_again_and_a_repetition_is_not(s
 
 def test_a_small_dataframe_is_fetched_and_merged_on_the_driver(spark, tmp_path, monkeypatch, set_thresholds):
     set_thresholds(fetched_merge_rows=2)
-    monkeypatch.setattr(SparkBackend, "_run", None)  # no job of Spark writes
+    monkeypatch.setattr(SparkEngine, "_run", None)  # no job of Spark writes
     table = Table.create(tmp_path / "t", "id BIGINT, n INT", primary_keys=["id"], options={"bucket": "1"}, spark=spark)
     Table.open(table.path).write([{"id": 1, "n": 1}, {"id": 5, "n": 5}])
     on = (sf.col("t.id") == sf.col("s.key")) & (sf.col("t.n") < 5)

@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pyspark_paimon import SnapshotExpired, Table
-from pyspark_paimon.spark.client.scan_backend import SparkScans
+from pyspark_paimon.spark.client.scan_engine import SparkScans
 from tests.lsm import packed_columns
 
 pytestmark = pytest.mark.spark

@@ -10,8 +10,8 @@ import pytest
 from paimon_base.thresholds import use_thresholds
 from pyspark_paimon import InvalidArgument, NullInKey, SchemaMismatch, Table
 from pyspark_paimon.operations.history.tags import CreateTag
-from pyspark_paimon.spark.client.backend import SparkBackend, few_rows
-from pyspark_paimon.spark.client.scan_backend import SparkScans
+from pyspark_paimon.spark.client.engine import SparkEngine, few_rows
+from pyspark_paimon.spark.client.scan_engine import SparkScans
 from pyspark_paimon.spark.wire import rpc
 from tests.build import tuples
 
@@ -222,22 +222,22 @@ def test_a_lost_answer_is_asked_for(spark, tmp_path, monkeypatch, arrives):
 def test_a_request_that_arrives_twice_runs_once(spark, tmp_path):
     table = Table.create(tmp_path / "t", DDL, primary_keys=["id"], options={"bucket": "1"}, spark=spark)
     table.write(rows(0, 3, "x"))
-    backend = SparkBackend(table.path, spark)
+    engine = SparkEngine(table.path, spark)
     message = rpc.RunSmall(id=str(uuid.uuid4()), operation=CreateTag(name="v1").to_text(), most_bytes=1)
-    assert backend._ask(message) == backend._ask(message) is not None
+    assert engine._ask(message) == engine._ask(message) is not None
     with pytest.raises(InvalidArgument):
-        backend._ask(message.model_copy(update={"id": str(uuid.uuid4())}))
+        engine._ask(message.model_copy(update={"id": str(uuid.uuid4())}))
 
 
 def test_only_operations_can_be_run(spark, tmp_path):
     table = Table.create(tmp_path / "t", DDL, primary_keys=["id"], options={"bucket": "1"}, spark=spark)
-    backend = SparkBackend(table.path, spark)
+    engine = SparkEngine(table.path, spark)
     with pytest.raises(InvalidArgument, match="the request is unknown"):
-        backend._ask(rpc.RunSmall(id="x", operation=rpc.AskServer().to_text(), most_bytes=1))
+        engine._ask(rpc.RunSmall(id="x", operation=rpc.AskServer().to_text(), most_bytes=1))
 
 
 def test_few_rows_are_those_below_the_threshold():
-    from pyspark_paimon.request.backend import ArrowRows
+    from pyspark_paimon.request.requests import ArrowRows
 
     table = rows(0, 10, "x")
     for most, expected in ((table.nbytes, table), (table.nbytes - 1, None), (0, None)):

@@ -15,11 +15,11 @@ from manifest.schema.validation import build_schema
 from paimon_base.thresholds import use_thresholds
 from pyspark_paimon import Catalog, Table
 from pyspark_paimon.filter.parse import parse_filter
-from pyspark_paimon.local.backend import LocalBackend
+from pyspark_paimon.local.engine import LocalEngine
 from pyspark_paimon.plugins.sql.pushdown import Usage, usages
-from pyspark_paimon.request.backend import ScanRequest
+from pyspark_paimon.request.requests import ScanRequest
 from pyspark_paimon.request.scan_questions import GroupCheaply
-from pyspark_paimon.spark.client.scan_backend import SparkScans
+from pyspark_paimon.spark.client.scan_engine import SparkScans
 from pyspark_paimon.spark.read.native_files import filter_text, finds_by_index
 from sparkexpr.values.column_type import ColumnType, Kind
 from tests.build import keyed
@@ -344,13 +344,13 @@ def test_groups_whose_files_lack_indexes_or_merge_are_read(spark, tmp_path):
     table.compact(full=True)
     assert found() == ([("a", 2), ("b", 1)], True)
     with use_thresholds(counted_files=0):
-        backend = LocalBackend(table.path)
+        engine = LocalEngine(table.path)
         scan = table.scan()
         request = ScanRequest(columns=("s",), snapshot_id=scan.snapshot_id)
-        assert backend.ask(GroupCheaply(request=request, by=("s",))) is None
+        assert engine.ask(GroupCheaply(request=request, by=("s",))) is None
     with use_thresholds(answer_bytes=1):
-        assert backend.ask(GroupCheaply(request=request, by=("s",))) is None
-    assert backend.ask(GroupCheaply(request=request, by=("s",))).num_rows == 2
+        assert engine.ask(GroupCheaply(request=request, by=("s",))) is None
+    assert engine.ask(GroupCheaply(request=request, by=("s",))).num_rows == 2
 
 
 @pytest.mark.spark

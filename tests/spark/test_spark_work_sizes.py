@@ -12,7 +12,7 @@ from manifest.store import FileStore
 from pyspark_paimon import Table
 from pyspark_paimon.frames.spark_types import arrow_for_spark
 from pyspark_paimon.operations.compact import Compact
-from pyspark_paimon.request.backend import ArrowRows, SparkRows, WriteRequest
+from pyspark_paimon.request.requests import ArrowRows, SparkRows, WriteRequest
 from pyspark_paimon.request.tasks import Task
 from pyspark_paimon.spark.client import estimate as estimates
 from pyspark_paimon.spark.client.ownership import Target

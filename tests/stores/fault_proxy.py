@@ -37,13 +37,13 @@ class Request:
 class FaultProxy:
     """Listens on ``port``; ``rule`` may be changed at any time; ``done`` counts the faults."""
 
-    def __init__(self, backend: int, rule: Callable[[Request], str | None] = lambda _: None) -> None:
+    def __init__(self, engine: int, rule: Callable[[Request], str | None] = lambda _: None) -> None:
         self.rule = rule
         self.done: Counter[str] = Counter()
         self.requests: Counter[str] = Counter()
         self._seen: Counter[tuple[str, str]] = Counter()
         self._lock = threading.Lock()
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self, backend))
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self, engine))
         self._server.daemon_threads = True
         self.port = int(self._server.server_address[1])
 
@@ -69,7 +69,7 @@ class FaultProxy:
             self.done[fault] += 1
 
 
-def _handler(proxy: FaultProxy, backend: int) -> type[BaseHTTPRequestHandler]:
+def _handler(proxy: FaultProxy, engine: int) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
 
@@ -89,7 +89,7 @@ def _handler(proxy: FaultProxy, backend: int) -> type[BaseHTTPRequestHandler]:
                 code, status = _REFUSALS[fault]
                 self._answer(status, [("Retry-After", "1")], f"<Error><Code>{code}</Code><Message>{code}</Message></Error>".encode())
                 return
-            connection = http.client.HTTPConnection("127.0.0.1", backend, timeout=60)
+            connection = http.client.HTTPConnection("127.0.0.1", engine, timeout=60)
             try:
                 connection.putrequest(self.command, self.path, skip_host=True, skip_accept_encoding=True)
                 for name, value in headers.items():

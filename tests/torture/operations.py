@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from manifest.io.errors import CommitReplayed
 from pyspark_paimon import Table
-from pyspark_paimon.local.backend import LocalBackend
+from pyspark_paimon.local.engine import LocalEngine
 from tests.torture.model import Model, Operation, Row
 from tests.torture.tables import Configuration
 
@@ -43,7 +43,7 @@ WEIGHTS = {
 
 def opened(path: str, *, branch: str | None = None) -> Table:
     """The table, with one thread, so that a try goes the same way again."""
-    return Table(LocalBackend(path if branch is None else f"{path}$branch_{branch}", threads=1))
+    return Table(LocalEngine(path if branch is None else f"{path}$branch_{branch}", threads=1))
 
 
 class Draw:

@@ -240,7 +240,7 @@ def _found(table: Table) -> Counter[tuple[int, int, int]]:
 def played(seed: int, configuration: str, folder: Path) -> tuple[str, str]:
     """Verdict and details of a round in ``folder``, which must be empty."""
     processes = multiprocessing.get_context("forkserver")
-    processes.set_forkserver_preload(["tests.torture.races", "tests.torture.watched", "lsm.read.split", "pyspark_paimon.local.backend"])
+    processes.set_forkserver_preload(["tests.torture.races", "tests.torture.watched", "lsm.read.split", "pyspark_paimon.local.engine"])
     if configuration in WATCHED:
         return _watched(processes, WATCHED[configuration], folder)
     path, logs, answer = folder / "t", folder / "logs", folder / "answer"

@@ -22,9 +22,9 @@ from manifest.schema.table_schema import TableSchema
 from paimon_base.errors import InvalidArgument, PaimonError
 from paimon_base.thresholds import thresholds
 from pyspark_paimon.plugins.cli.target import STANDARD_INPUT
-from pyspark_paimon.request.backend import CastErrors
 from pyspark_paimon.request.cast_rows import CastRows
 from pyspark_paimon.request.inputs import collect, rows_of
+from pyspark_paimon.request.requests import CastErrors
 from sparkexpr.values.variant_type import is_variant_type
 
 _ENDINGS = {

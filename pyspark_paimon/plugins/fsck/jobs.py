@@ -20,7 +20,7 @@ from pyspark_paimon.plugins.fsck.check_file import FileCheck
 from pyspark_paimon.plugins.fsck.check_keys import check_key_partitions
 from pyspark_paimon.plugins.fsck.unit import Unit
 from pyspark_paimon.plugins.fsck.walk import count_orphans, gone, walk
-from pyspark_paimon.request.backend import Progress
+from pyspark_paimon.request.requests import Progress
 from pyspark_paimon.results.fsck_depth import Depth
 from pyspark_paimon.results.fsck_problem import Findings, Origin
 from pyspark_paimon.results.state_results import FsckResult

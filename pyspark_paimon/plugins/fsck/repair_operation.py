@@ -11,7 +11,7 @@ from pyspark_paimon.plugins.fsck.operation import Fsck
 from pyspark_paimon.plugins.fsck.repair import Repairs, forget_before_gap, repair_metadata
 from pyspark_paimon.plugins.fsck.repair_rows import repair_rows
 from pyspark_paimon.plugins.fsck.states import WAITING
-from pyspark_paimon.request.executor import Backend
+from pyspark_paimon.request.engine import Engine
 from pyspark_paimon.request.operation import OpenTable
 from pyspark_paimon.request.state import SchemaOf
 from pyspark_paimon.request.validate import commit_identity
@@ -61,35 +61,35 @@ class RepairEarliestSnapshot(Destruction):
         return TableChangeResult(snapshot_id=self.snapshot_id, snapshots=gone, repairs=tuple(repairs.records))
 
 
-def repair_table(backend: Backend, check: Fsck, older_than_ms: int, *, dry_run: bool) -> FsckResult:
+def repair_table(engine: Engine, check: Fsck, older_than_ms: int, *, dry_run: bool) -> FsckResult:
     """Check the table, repair it, and check it again.
 
     ``dry_run``: report the repairs and change nothing.
     """
     start = time.perf_counter()
-    checked = backend.ask(check)
+    checked = engine.ask(check)
     change = RepairTable(commit_id=commit_identity(None), problems=checked.problems, older_than_ms=older_than_ms, dry_run=dry_run)
-    repairs = (*backend.run(change).repairs, *_compact(backend, checked.counts.get(WAITING, 0), dry_run=dry_run))
-    left = backend.ask(check) if repairs and not dry_run else checked
-    copies = next((_folder(backend.path, copy) for repair in repairs for copy in repair.copies), None)
+    repairs = (*engine.run(change).repairs, *_compact(engine, checked.counts.get(WAITING, 0), dry_run=dry_run))
+    left = engine.ask(check) if repairs and not dry_run else checked
+    copies = next((_folder(engine.path, copy) for repair in repairs for copy in repair.copies), None)
     fields = {"repairs": repairs, "copies": copies, "dry_run": dry_run, "seconds": time.perf_counter() - start}
     return left.model_copy(update=fields)
 
 
-def _compact(backend: Backend, waiting: int, *, dry_run: bool) -> tuple[Repair, ...]:
+def _compact(engine: Engine, waiting: int, *, dry_run: bool) -> tuple[Repair, ...]:
     """Compact files that wait on level 0."""
     if not waiting:
         return ()
     message = f"level 0 had {count_text(waiting, 'file')}, whose rows are not visible to engines that skip level 0"
     if not dry_run:
-        schema = backend.ask(SchemaOf())
-        compacted = compact_table(backend, schema, Compact(commit_id=commit_identity(None)))
+        schema = engine.ask(SchemaOf())
+        compacted = compact_table(engine, schema, Compact(commit_id=commit_identity(None)))
         if compacted.snapshot_id is None:
-            compacted = compact_table(backend, schema, Compact(commit_id=commit_identity(None), full=True))
+            compacted = compact_table(engine, schema, Compact(commit_id=commit_identity(None), full=True))
         if compacted.snapshot_id is None:
             return ()
         message += f"; snapshot {compacted.snapshot_id} has {count_text(compacted.files_before, 'file')} as {compacted.files_after:,}"
-    return (Repair(kind=RepairKind.COMPACT, path=backend.path, message=message),)
+    return (Repair(kind=RepairKind.COMPACT, path=engine.path, message=message),)
 
 
 def _folder(table: str, copy: str) -> str:

@@ -19,7 +19,7 @@ from pyspark.sql import types as st
 from manifest.io.threads import map_in_threads
 from paimon_base.thresholds import thresholds
 from pyspark_paimon.frames.spark_types import arrow_for_spark
-from pyspark_paimon.local.open_backend import open_backend
+from pyspark_paimon.local.open_engine import open_engine
 from pyspark_paimon.plugins.fsck.check_file import FileCheck
 from pyspark_paimon.plugins.fsck.check_keys import check_key_partitions
 from pyspark_paimon.plugins.fsck.jobs import findings_from_json, findings_to_json
@@ -64,7 +64,7 @@ class FsckReader(ds.DataSourceReader):  # type: ignore[misc]  # as above
         """Check metadata and return the partitions of the files."""
         with attach_error_notes():
             started_ms = int(time.time() * 1000)
-            store = open_backend(self.path).without_cache()
+            store = open_engine(self.path).without_cache()
             driver_findings = Findings(self.limit)
             units = list(walk(store, driver_findings))
             if self.depth is not Depth.QUICK and not driver_findings.total:
@@ -80,7 +80,7 @@ class FsckReader(ds.DataSourceReader):  # type: ignore[misc]  # as above
             return
         with attach_error_notes():
             partition_findings = Findings(self.limit) if partition.findings is None else findings_from_json(partition.findings)
-            store = open_backend(self.path).without_cache()
+            store = open_engine(self.path).without_cache()
             files = FileCheck(store, self.depth)
             if partition.findings is not None and self.depth is Depth.DEEP:
                 check_key_partitions(store, partition_findings)

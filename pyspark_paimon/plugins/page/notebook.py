@@ -9,30 +9,30 @@ from datetime import UTC, datetime
 
 from paimon_base.redaction import redact, shown
 from pyspark_paimon.plugins.page.html.card import Facts, Grid, card
-from pyspark_paimon.request.backend import TravelRequest
-from pyspark_paimon.request.executor import Backend
+from pyspark_paimon.request.engine import Engine
+from pyspark_paimon.request.requests import TravelRequest
 from pyspark_paimon.request.state import Pin, SchemaOf
 
 
-def table_card(backend: Backend) -> str:
+def table_card(engine: Engine) -> str:
     """Return the table as HTML.
 
     If the newest snapshot cannot be read, the error is shown instead.
     """
-    schema = backend.ask(SchemaOf())
+    schema = engine.ask(SchemaOf())
     keys = {**dict.fromkeys(schema.partition_keys, "partition"), **dict.fromkeys(schema.primary_keys, "primary key")}
     columns = [(field.name, field.type, keys.get(field.name, ""), field.description or "") for field in schema.fields]
-    facts, error = _newest(backend)
+    facts, error = _newest(engine)
     grids = [Grid.of(("column", "type", "key", "comment"), columns)]
     options = sorted(shown(schema.options).items())
     if options:
         grids.append(Grid.of(("option", "value"), options))
-    return card(redact(backend.path), facts, grids, error)
+    return card(redact(engine.path), facts, grids, error)
 
 
-def _newest(backend: Backend) -> tuple[Facts, str | None]:
+def _newest(engine: Engine) -> tuple[Facts, str | None]:
     try:
-        snapshot = backend.ask(Pin(travel=TravelRequest()))
+        snapshot = engine.ask(Pin(travel=TravelRequest()))
     except Exception as error:  # noqa: BLE001  # the card shows the error
         return (), f"{type(error).__name__}: {error}"
     if snapshot is None:

@@ -19,7 +19,7 @@ from pyspark_paimon.plugins.sql.answers import frame_of_result, frame_of_rows
 from pyspark_paimon.plugins.sql.names import KnownTables
 from pyspark_paimon.plugins.sql.table_functions import table_name
 from pyspark_paimon.plugins.sql.text.words import TokenCursor, WrittenValue
-from pyspark_paimon.request.backend import OrphanFile
+from pyspark_paimon.request.requests import OrphanFile
 from pyspark_paimon.table.table import Table
 
 Arguments = Mapping[str, WrittenValue]

@@ -1,4 +1,4 @@
 """Client side: send requests as questions and jobs.
 
-Sends strings and DataFrames, never code. Public: ``SparkBackend`` (backend), ``spark_session`` (session).
+Sends strings and DataFrames, never code. Public: ``SparkEngine`` (engine), ``spark_session`` (session).
 """

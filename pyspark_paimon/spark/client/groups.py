@@ -13,7 +13,7 @@ from paimon_base.errors import OutOfRange
 from pyspark_paimon.filter.columns import TARGET
 from pyspark_paimon.frames.spark_functions import functions_of
 from pyspark_paimon.jobs.grouping import ROWS, key_name, sortable, sum_columns
-from pyspark_paimon.request.executor import RowGrouping
+from pyspark_paimon.request.engine import RowGrouping
 from pyspark_paimon.spark.client.expression_sql import row_sql
 from sparkexpr.expression.tree import Expression
 from sparkexpr.values.column_type import FLOATS

@@ -25,9 +25,9 @@ from pyspark_paimon.filter.columns import SOURCE, TARGET
 from pyspark_paimon.frames.fetched_rows import fetch_rows
 from pyspark_paimon.frames.spark_functions import functions_of, quote_name, text_sql
 from pyspark_paimon.frames.spark_types import arrow_for_spark, spark_type
-from pyspark_paimon.request.backend import EVERY_LEVEL, DeleteRequest, ScanRequest, SparkRows, WriteRequest
 from pyspark_paimon.request.bound import Value
 from pyspark_paimon.request.merge import Clause, MergeRequest
+from pyspark_paimon.request.requests import EVERY_LEVEL, DeleteRequest, ScanRequest, SparkRows, WriteRequest
 from pyspark_paimon.results.results import MergeResult, Outcome, WriteResult
 from pyspark_paimon.spark.client.estimate import estimate
 from pyspark_paimon.spark.client.expression_sql import column_sql, new_version_sql, raise_sql, scalar_sql, spark_sql

@@ -16,7 +16,7 @@ from manifest.snapshot.snapshot import SnapshotKey
 from paimon_base.lazy import cached_property
 from pyspark_paimon.frames.spark_functions import functions_of, quote_name
 from pyspark_paimon.frames.spark_types import spark_type
-from pyspark_paimon.request.backend import SparkRows, WriteRequest
+from pyspark_paimon.request.requests import SparkRows, WriteRequest
 from pyspark_paimon.scheduling.task_packing import task_count
 from pyspark_paimon.spark.client.bucket_expr import BucketKey, expressible, with_bucket, with_bucket_mod, with_hash
 from pyspark_paimon.spark.client.estimate import Estimate, cores, estimate

@@ -27,7 +27,7 @@ from pyspark_paimon.frames.spark_functions import functions_of, quote_name
 from pyspark_paimon.frames.spark_types import arrow_for_spark, spark_type
 from pyspark_paimon.jobs.task_operation import TaskOperation
 from pyspark_paimon.request.assignments import is_bound, is_spark_column
-from pyspark_paimon.request.backend import ArrowRows, Rows, SparkRows, WriteRequest
+from pyspark_paimon.request.requests import ArrowRows, Rows, SparkRows, WriteRequest
 from pyspark_paimon.request.tasks import Task
 from pyspark_paimon.scheduling.task_packing import assign_by_size, task_count
 from pyspark_paimon.spark.client.estimate import cores

@@ -19,7 +19,7 @@ from manifest.options.support import check_call, check_settable
 from manifest.snapshot.commit_info import check_properties
 from paimon_base.errors import InvalidArgument, UnsupportedOption
 from pyspark_paimon.jobs.incremental import MODES, Point
-from pyspark_paimon.request.backend import IncrementalModeName, TravelRequest
+from pyspark_paimon.request.requests import IncrementalModeName, TravelRequest
 from pyspark_paimon.request.scan_mode import value_of_place
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import os
 from typing import Any
 
 from manifest.commit.message import CommitResult
-from manifest.commit.runs import committed_before
+from manifest.commit.repeated_commits import committed_before
 from manifest.io.errors import CommitReplayed
 from manifest.snapshot.commit_info import CommitInfo
 from manifest.snapshot.snapshot import BATCH_IDENTIFIER
@@ -26,7 +26,7 @@ from pyspark_paimon.spark.driver.job_files import (
     stored_answer,
     wait_for_end,
 )
-from pyspark_paimon.system.opened import local_backend
+from pyspark_paimon.system.opened import local_engine
 
 _THREADS = 4
 """Maximum number of buckets compacted in parallel. The driver is shared and is not a worker."""
@@ -104,7 +104,7 @@ def run_command(path: str, command_id: str, operation: Operation[Any]) -> None:
 
     ``path`` is the path of the table.
     """
-    answer_once(command_id, lambda: operation.answer_text(local_backend(path).run(operation)))
+    answer_once(command_id, lambda: operation.answer_text(local_engine(path).run(operation)))
 
 
 def run_if_small(table: OpenTable, command_id: str, operation: Operation[Any], most_bytes: int) -> str | None:

@@ -17,7 +17,7 @@ from manifest.entry.index_manifest import HASH, IndexManifestEntry
 from manifest.schema.table_schema import TableSchema
 from manifest.store import FileStore
 from pyspark_paimon.frames.spark_types import arrow_for_spark, cast_for_spark, spark_type
-from pyspark_paimon.local.open_backend import open_backend
+from pyspark_paimon.local.open_engine import open_engine
 from pyspark_paimon.spark.wire import rpc
 from pyspark_paimon.spark.wire.errors import attach_error_notes
 from sparkexpr.values.plain_value import to_scalar
@@ -72,4 +72,4 @@ class HashReader(ds.DataSourceReader):  # type: ignore[misc]  # as above
         return cast_for_spark(pa.record_batch(columns, names=self.schema.names), arrow_for_spark(self.schema))
 
     def _store(self) -> FileStore:
-        return open_backend(self.path).store()
+        return open_engine(self.path).store()

@@ -58,8 +58,8 @@ from paimon_base.texts import count_text
 from paimon_base.thresholds import thresholds
 from pyspark_paimon.frames.spark_functions import quote_name, text_sql
 from pyspark_paimon.frames.spark_types import spark_schema, spark_type
-from pyspark_paimon.request.backend import ScanRequest
 from pyspark_paimon.request.operation import OpenTable
+from pyspark_paimon.request.requests import ScanRequest
 from pyspark_paimon.spark.wire.native_plan import (
     NativeColumn,
     NativeGroup,
@@ -201,16 +201,16 @@ _MOST_VALUES = 100
 """Values of an IN list that Spark's reader compares with statistics."""
 
 
-def native_plan(backend: OpenTable, request: ScanRequest) -> NativePlan:
+def native_plan(engine: OpenTable, request: ScanRequest) -> NativePlan:
     """Return the files of a scan that Spark can read.
 
     Without groups, our reader reads all files.
 
     Raises what planning the scan raises.
     """
-    if not backend.reads_files:
+    if not engine.reads_files:
         return NativePlan(why="system tables have no files")
-    store, plan = backend.store(request.options, request.schema_id), backend.plan(request)
+    store, plan = engine.store(request.options, request.schema_id), engine.plan(request)
     readable = _readable_files(store, request, plan)
     if isinstance(readable, str):
         return NativePlan(why=readable, file_bytes=plan.file_size)

@@ -20,9 +20,9 @@ from pyspark.sql.types import StructType
 from lsm.read.metrics import ReadReport
 from paimon_base.thresholds import thresholds
 from pyspark_paimon.frames.spark_types import arrow_for_spark, cast_for_spark
-from pyspark_paimon.request.backend import ScanRequest
 from pyspark_paimon.request.operation import SharedQuestion, parse_request
 from pyspark_paimon.request.plan_json import report_to_json, summaries_to_json
+from pyspark_paimon.request.requests import ScanRequest
 from pyspark_paimon.scheduling.task_packing import pack_tasks
 from pyspark_paimon.spark.driver.catalog_tables import explain_stale_columns
 from pyspark_paimon.spark.driver.options import read_options, table_path
@@ -32,7 +32,7 @@ from pyspark_paimon.spark.wire.arrow_stream import encode_rows
 from pyspark_paimon.spark.wire.errors import attach_error_notes
 from pyspark_paimon.spark.wire.rpc import FORM, HASHES, SCAN, SHARED, form_of, parse_hash_scan
 from pyspark_paimon.spark.wire.session_settings import refuse_task_settings
-from pyspark_paimon.system.opened import local_backend
+from pyspark_paimon.system.opened import local_engine
 
 
 @dataclass
@@ -64,9 +64,9 @@ class PaimonReader(ds.DataSourceReader):  # type: ignore[misc]  # as above
     def partitions(self) -> list[ds.InputPartition]:
         """Plan the scan and return its splits. Small splits share a partition."""
         with attach_error_notes():
-            backend, request = local_backend(self.path), ScanRequest.model_validate_json(self.request)
+            engine, request = local_engine(self.path), ScanRequest.model_validate_json(self.request)
             ordered = self.form == "blobs" or request.incremental is not None
-            tasks = pack_tasks(backend.plan(request), backend.stored_schema(request.schema_id), ordered=ordered)
+            tasks = pack_tasks(engine.plan(request), engine.stored_schema(request.schema_id), ordered=ordered)
             return [SplitPartition(tuple(task)) for task in tasks]
 
     def read(self, partition: ds.InputPartition) -> Iterator[pa.RecordBatch]:
@@ -76,29 +76,29 @@ class PaimonReader(ds.DataSourceReader):  # type: ignore[misc]  # as above
                 if self.given is not None:
                     refuse_task_settings(self.path, self.given)
                 use_task_cpus()
-                backend, request, arrow_schema = (
-                    local_backend(self.path),
+                engine, request, arrow_schema = (
+                    local_engine(self.path),
                     ScanRequest.model_validate_json(self.request),
                     arrow_for_spark(self.schema),
                 )
                 match self.form:
                     case "rows":
-                        rows = chain.from_iterable(backend.read_split(request, split) for split in partition.splits)
+                        rows = chain.from_iterable(engine.read_split(request, split) for split in partition.splits)
                         yield from join_small(cast_for_spark(batch, arrow_schema) for batch in rows)
                     case "blobs":
-                        rows = chain.from_iterable(backend.read_split(request, split) for split in partition.splits)
+                        rows = chain.from_iterable(engine.read_split(request, split) for split in partition.splits)
                         for batch in join_small(rows):
                             yield pa.record_batch(
                                 [pa.array([encode_rows(pa.Table.from_batches([batch]))], pa.binary())], schema=arrow_schema
                             )
                     case "summaries":
                         for split in partition.splits:
-                            summaries = backend.aggregate_split(request, split)
+                            summaries = engine.aggregate_split(request, split)
                             yield pa.record_batch([pa.array([summaries_to_json(summaries)])], schema=arrow_schema)
                     case _:
                         for split in partition.splits:
                             report = ReadReport()
-                            for _ in backend.read_split(request, split, report):
+                            for _ in engine.read_split(request, split, report):
                                 pass
                             yield pa.record_batch([pa.array([report_to_json(report)])], schema=arrow_schema)
 
@@ -149,5 +149,5 @@ def reader_for(options: Mapping[str, str], schema: StructType) -> ds.DataSourceR
         path = table_path(scan_options)
         form = form_of(options)
         with explain_stale_columns(schema):
-            request = scan_request(local_backend(path), scan_options, tuple(schema.names) if form == "rows" else None)
+            request = scan_request(local_engine(path), scan_options, tuple(schema.names) if form == "rows" else None)
         return PaimonReader(path, request.model_dump_json(), schema, form, None if FORM in options else {**scan_options, **options})

@@ -19,7 +19,7 @@ from manifest.io.errors import SchemaMismatch, UnsupportedTable
 from pyspark_paimon.filter.parse import bind_filter
 from pyspark_paimon.frames.spark_types import arrow_for_spark, cast_for_spark, spark_schema
 from pyspark_paimon.jobs.incremental import scan_fields
-from pyspark_paimon.local.open_backend import is_catalog_location, open_backend
+from pyspark_paimon.local.open_engine import is_catalog_location, open_engine
 from pyspark_paimon.scheduling.task_packing import pack_tasks
 from pyspark_paimon.spark.driver.options import COLUMNS, FILTER, columns, read_options, table_options, table_path
 from pyspark_paimon.spark.read.reader import SplitPartition
@@ -140,7 +140,7 @@ class RefusedStreamReader(ds.DataSourceStreamReader):  # type: ignore[misc]  # S
 def stream_schema(options: Mapping[str, str]) -> StructType:
     """Return the Spark schema of a stream."""
     reader_options = read_options(without_stream(options))
-    table = open_backend(table_path(reader_options)).schema()
+    table = open_engine(table_path(reader_options)).schema()
     names = stream_columns(table, columns(reader_options), StreamOptions.of(options, table.options))
     return spark_schema(scan_fields(table, names))
 
@@ -153,7 +153,7 @@ def stream_reader(options: Mapping[str, str], schema: StructType) -> PaimonStrea
         path = table_path(reader_options)
         if is_catalog_location(path):
             return RefusedStreamReader(f"{path}: {NO_CATALOG_STREAMS}")
-        table = open_backend(path).schema()
+        table = open_engine(path).schema()
         stream_options = StreamOptions.of(stream_settings, table.options).model_copy(
             update={"kinds": False}
         )  # the schema already has the column

@@ -7,7 +7,7 @@ from typing import Literal, TypeAlias
 from pydantic import Field
 
 from manifest.snapshot.snapshot import ReadState, SnapshotKey
-from pyspark_paimon.request.backend import WriteRequest
+from pyspark_paimon.request.requests import WriteRequest
 from pyspark_paimon.results.message import Message
 
 

@@ -16,8 +16,8 @@ from pydantic import Field, TypeAdapter, ValidationError
 
 from paimon_base.errors import InvalidArgument
 from pyspark_paimon._version import HOME, __version__
-from pyspark_paimon.request.backend import ScanRequest
 from pyspark_paimon.request.operation import Operation, Request, parse_request
+from pyspark_paimon.request.requests import ScanRequest
 from pyspark_paimon.results.message import CommitId, Message
 from pyspark_paimon.results.results import Outcome
 from pyspark_paimon.spark.wire.jobs import HashScan, Job

@@ -20,9 +20,9 @@ from paimon_base.errors import InvalidArgument, UnsupportedOption
 from pyspark_paimon.frames.spark_types import arrow_for_spark, fields_from_spark
 from pyspark_paimon.operations.alter import pending_schema
 from pyspark_paimon.operations.create import CreateTable
-from pyspark_paimon.request.backend import SparkRows, WriteRequest
 from pyspark_paimon.request.inputs import has_row_kinds
 from pyspark_paimon.request.partition_spec import Spec, spec_of
+from pyspark_paimon.request.requests import SparkRows, WriteRequest
 from pyspark_paimon.spark.driver.catalog_tables import explain_stale_columns
 from pyspark_paimon.spark.driver.options import (
     DYNAMIC_OVERWRITE,
@@ -40,7 +40,7 @@ from pyspark_paimon.spark.driver.options import (
 )
 from pyspark_paimon.spark.wire.jobs import RowsJob
 from pyspark_paimon.spark.write.task import open_store
-from pyspark_paimon.system.opened import local_backend
+from pyspark_paimon.system.opened import local_engine
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -93,8 +93,8 @@ def create_if_named(path: str, options: Mapping[str, str], schema: StructType) -
     if {PRIMARY_KEY, PARTITION}.isdisjoint(options):
         return options
     keys = {name: key_columns(options, name) for name in (PRIMARY_KEY, PARTITION) if name in options}
-    backend = local_backend(path)
-    if not backend.exists():
+    engine = local_engine(path)
+    if not engine.exists():
         columns = fields_from_spark(type(schema)([field for field in schema.fields if field.name != ROW_KIND]))
         built = build_schema(
             columns,
@@ -103,8 +103,8 @@ def create_if_named(path: str, options: Mapping[str, str], schema: StructType) -
             options=own_options(_without_mode(options)),
         )
         with suppress(TableExists):  # another writer was first: its keys are checked below
-            backend.run(CreateTable(table_schema=built))
-    stored = backend.schema()
+            engine.run(CreateTable(table_schema=built))
+    stored = engine.schema()
     for name, stored_keys in ((PRIMARY_KEY, stored.primary_keys), (PARTITION, stored.partition_keys)):
         if name in keys and sorted(keys[name]) != sorted(stored_keys):
             raise InvalidArgument(

@@ -17,8 +17,8 @@ from pyspark.sql.types import StructType
 
 from manifest.io.errors import UnsupportedTable
 from paimon_base.errors import InvalidArgument, UnsupportedOption
-from pyspark_paimon.local.open_backend import is_catalog_location
-from pyspark_paimon.request.backend import WriteRequest
+from pyspark_paimon.local.open_engine import is_catalog_location
+from pyspark_paimon.request.requests import WriteRequest
 from pyspark_paimon.request.validate import commit_identity
 from pyspark_paimon.spark.driver.commit import commit_rows
 from pyspark_paimon.spark.driver.options import DYNAMIC_OVERWRITE, missing_columns, properties_of_commit, table_path, write_options

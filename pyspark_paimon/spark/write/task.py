@@ -15,9 +15,9 @@ from manifest.commit.file_store_commit import FileStoreCommit
 from manifest.commit.message import CommitMessage
 from manifest.snapshot.snapshot import BATCH_IDENTIFIER
 from manifest.store import FileStore
-from pyspark_paimon.local.open_backend import open_backend
+from pyspark_paimon.local.open_engine import open_engine
 from pyspark_paimon.operations.alter import store_for, store_pending
-from pyspark_paimon.request.backend import WriteRequest
+from pyspark_paimon.request.requests import WriteRequest
 from pyspark_paimon.spark.driver.job_files import mark_ended, mark_started
 from pyspark_paimon.spark.wire.errors import attach_error_notes
 
@@ -91,13 +91,13 @@ class JobWriter(ds.DataSourceArrowWriter):  # type: ignore[misc]  # as above
 
 def open_store(path: str, request: WriteRequest) -> FileStore:
     """Open the table with the options of a write."""
-    return store_for(open_backend(path), request)
+    return store_for(open_engine(path), request)
 
 
 def store_for_commit(path: str, request: WriteRequest) -> FileStore:
     """Store the pending schema of a write, and open the table with it."""
     if request.pending is not None:
-        store_pending(open_backend(path), request.pending)
+        store_pending(open_engine(path), request.pending)
     return open_store(path, request)
 
 

@@ -28,7 +28,7 @@ from manifest.io.errors import CommitConflict, UnsupportedTable
 from manifest.store import FileStore
 from paimon_base.errors import InvalidArgument
 from pyspark_paimon.jobs.task_operation import TaskOperation
-from pyspark_paimon.local.open_backend import open_backend
+from pyspark_paimon.local.open_engine import open_engine
 from pyspark_paimon.request.inputs import split_kinds
 from pyspark_paimon.request.operation import parse_request
 from pyspark_paimon.request.partition_spec import replaced_partitions
@@ -180,7 +180,7 @@ class TasksWriter(JobWriter):
     def committer(self) -> FileStoreCommit:
         """Return the commit of the operation."""
         _, operation = self._parse_job()
-        return FileStoreCommit(open_backend(self.path).store(operation.options), operation.commit_id)
+        return FileStoreCommit(open_engine(self.path).store(operation.options), operation.commit_id)
 
     def _parse_job(self) -> tuple[wire_jobs.TasksJob, TaskOperation[Any]]:
         job = wire_jobs.TasksJob.model_validate_json(self.job)
@@ -220,7 +220,7 @@ def writer_for(options: Mapping[str, str], schema: StructType, *, overwrite: boo
             return CommandWriter(path, options[rpc.COMMAND]).mark(command_id)
         if rpc.WRITE in options:
             job = rpc.parse_job(options[rpc.WRITE])
-            store = open_store(path, job.request) if isinstance(job, wire_jobs.RowsJob) else open_backend(path).store()
+            store = open_store(path, job.request) if isinstance(job, wire_jobs.RowsJob) else open_engine(path).store()
         else:
             job, store = plain_write(path, options, schema, overwrite=overwrite)
         return _writer(path, job, store).mark(job_name(store, job.identity))

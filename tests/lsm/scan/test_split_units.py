@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from fileindex.predicate.tree import ColumnRef, Compare, Op
 from lsm.scan.split_units import units
 from pyspark_paimon import Table
-from pyspark_paimon.local.backend import LocalBackend
+from pyspark_paimon.local.engine import LocalEngine
 from tests.examples import some
 
 WRITE_ONLY = {"bucket": "1", "write-only": "true"}
@@ -18,14 +18,14 @@ def rows(ids, text: str) -> pa.Table:
 
 
 def cut(table: Table, **scan) -> list:
-    backend = LocalBackend(table.path)
-    plan = backend.plan(table.scan(**scan)._request)
+    engine = LocalEngine(table.path)
+    plan = engine.plan(table.scan(**scan)._request)
     return [unit for split in plan.splits for unit in units(split, table.table_schema)]
 
 
 def read(table: Table, parts) -> list[tuple]:
-    backend, request = LocalBackend(table.path), table.scan()._request
-    batches = [batch for part in parts for batch in backend.read_split(request, part)]
+    engine, request = LocalEngine(table.path), table.scan()._request
+    batches = [batch for part in parts for batch in engine.read_split(request, part)]
     return sorted(tuple(row.values()) for batch in batches for row in batch.to_pylist())
 
 
@@ -53,10 +53,10 @@ def test_parts_of_a_filtered_plan_are_whole(tmp_path):
     table = Table.create(tmp_path / "t", "id BIGINT, v STRING", primary_keys=["id"], options=WRITE_ONLY)
     table.write(rows(range(10), "old"))
     table.write(rows(range(5, 15), "new"))
-    backend = LocalBackend(table.path)
+    engine = LocalEngine(table.path)
     request = table.scan()._request
-    plan = backend.plan(request.model_copy(update={"predicate": None}))
-    narrow = backend.plan(type(request)(predicate=Compare(ColumnRef("v"), Op.EQ, "old 7"), columns=("id", "v"), snapshot_id=2))
+    plan = engine.plan(request.model_copy(update={"predicate": None}))
+    narrow = engine.plan(type(request)(predicate=Compare(ColumnRef("v"), Op.EQ, "old 7"), columns=("id", "v"), snapshot_id=2))
     assert [len(unit.files) for split in narrow.splits for unit in units(split, table.table_schema)] in ([], [2])
     assert len(plan.splits) == 1
 

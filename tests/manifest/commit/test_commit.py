@@ -5,7 +5,7 @@ import json
 import pytest
 
 from manifest.commit.file_store_commit import FileStoreCommit
-from manifest.commit.runs import committed_before
+from manifest.commit.repeated_commits import committed_before
 from manifest.io.errors import CommitConflict, CommitGaveUp, CommitReplayed
 from manifest.schema.change import ChangeOptions
 from manifest.snapshot.manager import SnapshotManager

@@ -144,7 +144,7 @@ def test_a_directory_with_snapshots_and_no_schema_is_no_place_for_a_table(tmp_pa
 
 def test_a_data_file_that_is_added_twice_is_found_by_readers(tmp_path):
     table = made(tmp_path / "t", 2)
-    store = table._backend.store()
+    store = table._engine.store()
     newest = store.snapshots.latest()
     entries = store.delta_entries(newest)
     assert live(entries) is entries

@@ -114,7 +114,7 @@ def test_a_table_is_written_compacted_read_changed_and_checked(catalog, server) 
     assert table.fsck("deep").problems == ()
     assert found(Table.open(table.path), "id = 1") == [(1, 10)]
     table.expire_snapshots(retain_min=1, retain_max=1)
-    assert len(table._backend.ask(Snapshots())) == 1
+    assert len(table._engine.ask(Snapshots())) == 1
     table.write(rows(id=[5], total=[50]))
     assert catalog.table("orders").scan().count() == 99
     committed = [path for _, path, _, _ in server.requests if path.endswith("/commit")]

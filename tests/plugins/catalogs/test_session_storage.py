@@ -139,7 +139,7 @@ def catalog(rest):
 
 
 def location_of(catalog, session, name="t"):
-    return catalog._open_backend(name).location(session)
+    return catalog._open_engine(name).location(session)
 
 
 def test_a_server_s_process_opens_a_catalog_s_table_by_its_location(catalog, rest, session, server, tmp_path):

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pyspark_paimon.local.backend import LocalBackend
+from pyspark_paimon.local.engine import LocalEngine
 from pyspark_paimon.plugins.fsck.operation import FindExpired, Fsck
 from pyspark_paimon.plugins.fsck.repair_operation import RepairEarliestSnapshot, RepairTable
 from pyspark_paimon.request.operation import Operation, Question, parse_request
@@ -18,7 +18,7 @@ from tests.build import keyed
 def test_a_question_and_its_answer_come_back_as_they_were(tmp_path: Any, question: Question[Any]) -> None:
     table = keyed(tmp_path / "t", "id BIGINT, city STRING")
     assert parse_request(question.to_text(), Question, "q") == question
-    answer = LocalBackend(table.path).ask(question)
+    answer = LocalEngine(table.path).ask(question)
     assert question.answer_of(question.answer_text(answer)) == answer
 
 

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from manifest.io.file_io import LocalFileIO
 from paimon_base.errors import InvalidArgument, PaimonError
 from pyspark_paimon import Table
-from pyspark_paimon.local.backend import LocalBackend
+from pyspark_paimon.local.engine import LocalEngine
 from pyspark_paimon.plugins.cli import main
 from pyspark_paimon.plugins.fsck.operation import Fsck
 from pyspark_paimon.results.fsck_problem import ADVICE, Problem, ProblemKind
@@ -183,7 +183,7 @@ class ExpiringIO(LocalFileIO):
 def test_what_is_expired_meanwhile_is_no_problem(copies, tmp_path) -> None:
     path = copies.copy("written", tmp_path)
     ExpiringIO.expire = lambda: Table.open(path).expire_snapshots(retain_min=1, retain_max=1)
-    result = LocalBackend(path, file_io=ExpiringIO()).ask(Fsck(depth="deep"))
+    result = LocalEngine(path, file_io=ExpiringIO()).ask(Fsck(depth="deep"))
     assert ExpiringIO.expire is None
     assert result.problems == ()
     assert Table.open(path).snapshots().num_rows == 1

@@ -53,10 +53,10 @@ def test_a_table_s_whole_life(place, options):
     table.replace_tag("kept")
     assert table.fsck("deep").problems == ()
     stray = f"{table.path}/bucket-0/data-{uuid.uuid4()}-0.parquet"
-    table._backend._file_io.write(stray, b"left behind")
+    table._engine._file_io.write(stray, b"left behind")
     (orphan,) = table.remove_orphan_files(older_than=datetime.now(UTC) + timedelta(minutes=1))
     assert stray.endswith(orphan.path.rpartition("/")[2])
-    assert not table._backend._file_io.exists(stray)
+    assert not table._engine._file_io.exists(stray)
     assert table.scan().count() == 140
 
 
@@ -65,7 +65,7 @@ def test_consumers_keep_their_place(place):
     for number in range(3):
         table.write(cities([number]))
     table.reset_consumer("c", 2)
-    snapshots = table._backend.store().snapshots
+    snapshots = table._engine.store().snapshots
     assert [snapshots.advance_consumer("c", following, lambda held: held["nextSnapshot"] > 3) for following in (3, 4, 5)] == [
         True,
         True,
@@ -100,7 +100,7 @@ def test_a_large_file_is_written_and_one_that_is_given_up_is_not_there(place):
 
     with pytest.raises(RuntimeError, match="the source broke"):
         table.write(broken())
-    assert table._backend._file_io.list(f"{place}/t/bucket-0") == []
+    assert table._engine._file_io.list(f"{place}/t/bucket-0") == []
     table.write(pa.Table.from_batches(batches))
     assert table.scan().count() == 24
     assert table.scan("id = 20").to_arrow().column("data")[0].as_py() == batches[20].column("data")[0].as_py()

@@ -256,9 +256,9 @@ def test_a_repeated_removal_of_missing_files_writes_the_metadata(append, monkeyp
     removal = RemoveUnexistingFiles(commit_id="once")
     with monkeypatch.context() as patch:
         unpublished(patch)
-        append._backend.run(removal)
+        append._engine.run(removal)
     assert latest_metadata(append)["current-snapshot-id"] == 2
-    append._backend.run(removal)
+    append._engine.run(removal)
     assert latest_metadata(append)["current-snapshot-id"] == 3
     check_files(append)
 

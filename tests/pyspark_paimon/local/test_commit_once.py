@@ -18,12 +18,13 @@ import pytest
 from lsm.commit import row_transaction
 from lsm.write.bucket_writer import WriteJob
 from lsm.write.table_write import TableWrite
-from manifest.commit import commit_markers, runs
+from manifest.commit import commit_markers
+from manifest.commit import repeated_commits as runs
 from manifest.commit.file_store_commit import FileStoreCommit
 from manifest.io.paths import TablePaths
 from manifest.store import FileStore
 from pyspark_paimon import CommitConflict, CommitReplayed, Table
-from pyspark_paimon.request.backend import WriteRequest
+from pyspark_paimon.request.requests import WriteRequest
 from pyspark_paimon.spark.driver.commit import commit_rows
 from pyspark_paimon.spark.wire.jobs import RowsJob
 

@@ -22,7 +22,7 @@ from manifest.io.file_io import LocalFileIO
 from manifest.snapshot.snapshot import CommitKind
 from manifest.store import FileStore
 from pyspark_paimon import Table
-from pyspark_paimon.local.backend import LocalBackend
+from pyspark_paimon.local.engine import LocalEngine
 from tests.build import keyed
 from tests.pyspark_paimon.table_worker import finish, start
 
@@ -288,7 +288,7 @@ def test_what_waits_cannot_be_found_out(tmp_path, monkeypatch, what):
     """The first looks after the commit fail: the call tells of it, a repetition, too, and a later one finishes."""
     change, leaves = CHANGES[what]
     made(tmp_path, "deduplicate")
-    table = Table(LocalBackend(str(tmp_path / "t"), file_io=ReadsNoMore()))
+    table = Table(LocalEngine(str(tmp_path / "t"), file_io=ReadsNoMore()))
 
     def point(name: str) -> None:
         if name == "between-append-and-compact":

@@ -8,7 +8,7 @@ import pytest
 from manifest.io.file_io import LocalFileIO
 from manifest.io.wrapped import WrappedFileIO
 from pyspark_paimon import Table
-from pyspark_paimon.local.backend import LocalBackend
+from pyspark_paimon.local.engine import LocalEngine
 from tests.build import keyed
 
 BEFORE = 25
@@ -53,7 +53,7 @@ def watching():
 
 @pytest.fixture
 def table(written, watching):
-    return Table(LocalBackend(str(written), file_io=watching))
+    return Table(LocalEngine(str(written), file_io=watching))
 
 
 def test_a_write_reads_few_snapshots_and_lists_none(table, watching):
@@ -76,7 +76,7 @@ def test_a_write_reads_few_snapshots_and_lists_none(table, watching):
 )
 def test_other_changes_of_one_call_read_few_snapshots_too(table, watching, change, tmp_path):
     shutil.copytree(table.path, tmp_path / "t")
-    change(Table(LocalBackend(str(tmp_path / "t"), file_io=watching)))
+    change(Table(LocalEngine(str(tmp_path / "t"), file_io=watching)))
     assert len(set(watching.read_snapshots)) <= 3
     assert watching.listed == 0
 

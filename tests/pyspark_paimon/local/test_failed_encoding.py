@@ -19,7 +19,7 @@ CHILD = dedent("""
     import pyarrow as pa
     from manifest.io.file_io import LocalFileIO
     from pyspark_paimon import Table
-    from pyspark_paimon.local.backend import LocalBackend
+    from pyspark_paimon.local.engine import LocalEngine
     from paimon_base.errors import PaimonError
 
     ROWS = 60_000
@@ -62,7 +62,7 @@ CHILD = dedent("""
         options = {"file.format": kind, "file.compression": "none", "bucket": "1" if keyed else "-1", "target-file-size": "1 mb"}
         options |= {"file.block-size": "64 kb", "write-buffer-size": "512 kb"}
         made = Table.create(path, "id BIGINT, n BIGINT, t TIMESTAMP(6)", primary_keys=["id"] if keyed else [], options=options)
-        table = Table(LocalBackend(path, file_io=Disk())) if fault == "full" else made
+        table = Table(LocalEngine(path, file_io=Disk())) if fault == "full" else made
         full = fault == "full"
         if fault == "limit":
             resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, resource.RLIM_INFINITY))

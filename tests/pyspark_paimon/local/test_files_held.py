@@ -21,7 +21,7 @@ from manifest.io.wrapped import WrappedFileIO
 from manifest.store import FileStore
 from paimon_base.errors import CorruptFile
 from pyspark_paimon import Table
-from pyspark_paimon.local.backend import LocalBackend
+from pyspark_paimon.local.engine import LocalEngine
 from pyspark_paimon.request.state import Snapshots
 from tests.build import keyed
 from tests.children import run_python
@@ -228,7 +228,7 @@ def test_a_manifest_weighs_what_it_takes_in_memory(tmp_path):
 def test_what_a_table_held_in_a_store_without_identities_goes_with_it(tmp_path):
     made(tmp_path / "t")
     SHARED.clear()
-    table = Table(LocalBackend(tmp_path / "t", file_io=WrappedFileIO(LocalFileIO())))
+    table = Table(LocalEngine(tmp_path / "t", file_io=WrappedFileIO(LocalFileIO())))
     assert table.scan().count() == 100
     assert SHARED.held_bytes > 0
     del table
@@ -263,7 +263,7 @@ def test_a_wrapped_store_is_asked_for_every_file(tmp_path):
     made(tmp_path / "t")
     SHARED.clear()
     inner = WrappedFileIO(LocalFileIO())
-    backend = LocalBackend(tmp_path / "t", file_io=inner)
-    assert backend.ask(Snapshots())
-    assert Table(backend).scan().count() == 100
+    engine = LocalEngine(tmp_path / "t", file_io=inner)
+    assert engine.ask(Snapshots())
+    assert Table(engine).scan().count() == 100
     assert not [key for key in SHARED._held if str(tmp_path) in str(key)], "nothing is held for other tables"

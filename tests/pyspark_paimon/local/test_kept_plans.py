@@ -17,7 +17,7 @@ from manifest.io.file_cache import SHARED
 from manifest.store import FileStore
 from pyspark_paimon import Table
 from pyspark_paimon.local.plan import plan_request
-from pyspark_paimon.request.backend import ScanRequest
+from pyspark_paimon.request.requests import ScanRequest
 from tests.examples import some
 
 SCHEMA = pa.schema([pa.field("k", pa.int64(), nullable=False), ("v", pa.int64()), ("t", pa.string())])

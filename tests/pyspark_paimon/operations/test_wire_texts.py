@@ -18,7 +18,7 @@ from fileindex.predicate.tree import ColumnRef, Compare, Op
 from paimon_base.errors import InvalidArgument
 from paimon_base.thresholds import use_thresholds
 from pyspark_paimon import Table
-from pyspark_paimon.local.backend import LocalBackend
+from pyspark_paimon.local.engine import LocalEngine
 from pyspark_paimon.operations.alter import AlterSchema
 from pyspark_paimon.operations.analyze import Analyze, ReadStatistics
 from pyspark_paimon.operations.change_files import ChangeFiles
@@ -42,9 +42,9 @@ from pyspark_paimon.operations.rescale import Rescale
 from pyspark_paimon.operations.rewrite_file_index import RewriteFileIndex
 from pyspark_paimon.operations.tasks import CountDynamicBuckets, PlanTasks
 from pyspark_paimon.request.assignments import Assignments
-from pyspark_paimon.request.backend import DeleteRequest, ScanRequest, TravelRequest, WriteRequest
 from pyspark_paimon.request.merge import Clause, MergeRequest, join_of, sides_of
 from pyspark_paimon.request.operation import Operation, Question, Request, parse_request
+from pyspark_paimon.request.requests import DeleteRequest, ScanRequest, TravelRequest, WriteRequest
 from pyspark_paimon.request.scan_questions import (
     AggregateCheaply,
     AggregateRows,
@@ -175,7 +175,7 @@ def known(base: type[Request[Any]]) -> set[str]:
 @pytest.mark.parametrize("question", QUESTIONS, ids=lambda question: type(question).__name__)
 def test_a_question_and_its_answer_come_back_from_text_as_they_were(table: Table, question: Question[Any]) -> None:
     assert parse_request(question.to_text(), Question, "q") == question
-    answer = LocalBackend(table.path).ask(question)
+    answer = LocalEngine(table.path).ask(question)
     again = question.answer_of(question.answer_text(answer))
     assert again == answer
     assert type(again) is type(answer)
@@ -195,14 +195,14 @@ def test_every_operation_and_question_is_tried_here(table: Table) -> None:
 
 
 def test_answers_of_operations_come_back_as_they_were(table: Table) -> None:
-    backend = LocalBackend(table.path)
+    engine = LocalEngine(table.path)
     for operation in (
         CreateTag(name="x"),
         DeleteTag(name="x", dry_run=True),
         ExpireSnapshots(dry_run=True),
         RemoveOrphans(older_than_ms=0),
     ):
-        answer = backend.run(operation)
+        answer = engine.run(operation)
         assert operation.answer_of(operation.answer_text(answer)) == answer
 
 
@@ -211,41 +211,41 @@ def test_a_question_about_rows_is_answered_only_up_to_the_given_bytes(tmp_path: 
     table = keyed(tmp_path / "t", "id BIGINT, city STRING")
     if rows:
         table.write(pa.table({"id": range(rows), "city": ["Oslo"] * rows}))
-    backend = LocalBackend(table.path)
+    engine = LocalEngine(table.path)
     request = ScanRequest(columns=("id", "city"), snapshot_id=1 if rows else None)
-    size = backend.scan_bytes(request)
+    size = engine.scan_bytes(request)
     assert size == table.scan().plan().file_size
     for question, expected in ((ReadRows(request=request), None), (CountRows(request=request), rows)):
-        text = backend.ask(IfSmall(question=question.to_text(), most_bytes=size))
+        text = engine.ask(IfSmall(question=question.to_text(), most_bytes=size))
         assert text is not None
         answer: Any = question.answer_of(text)
         assert (answer if expected is not None else answer.num_rows) == rows
-        assert (backend.ask(IfSmall(question=question.to_text(), most_bytes=size - 1)) is None) == bool(rows) or not size
+        assert (engine.ask(IfSmall(question=question.to_text(), most_bytes=size - 1)) is None) == bool(rows) or not size
 
 
 def test_rows_beyond_the_size_of_an_answer_are_left_to_tasks(table: Table) -> None:
-    backend = LocalBackend(table.path)
+    engine = LocalEngine(table.path)
     request = ScanRequest(columns=("id", "city"), snapshot_id=1)
     question = ReadRows(request=request)
-    whole = backend.ask(question)
+    whole = engine.ask(question)
     assert whole is not None
     with use_thresholds(answer_bytes=whole.nbytes):
-        assert backend.ask(question) == whole
+        assert engine.ask(question) == whole
     with use_thresholds(answer_bytes=whole.nbytes - 1):
-        assert backend.ask(question) is None
+        assert engine.ask(question) is None
 
 
 def test_a_lookup_counts_pages_and_not_files(table: Table) -> None:
-    backend = LocalBackend(table.path)
+    engine = LocalEngine(table.path)
     with use_thresholds(open_cost_bytes=10):
-        assert backend.scan_bytes(SCAN) == 10
-        assert backend.scan_bytes(SCAN.model_copy(update={"predicate": None})) > 100
+        assert engine.scan_bytes(SCAN) == 10
+        assert engine.scan_bytes(SCAN.model_copy(update={"predicate": None})) > 100
 
 
 @pytest.mark.parametrize("question", [PlanScan(request=SCAN), SchemaOf()])
 def test_only_questions_about_rows_depend_on_the_size(table: Table, question: Question[Any]) -> None:
     with pytest.raises(InvalidArgument, match="question about the rows"):
-        LocalBackend(table.path).ask(IfSmall(question=question.to_text(), most_bytes=1))
+        LocalEngine(table.path).ask(IfSmall(question=question.to_text(), most_bytes=1))
 
 
 def test_writes_are_small_until_a_large_bucket_is_due(tmp_path: Path) -> None:
@@ -254,20 +254,20 @@ def test_writes_are_small_until_a_large_bucket_is_due(tmp_path: Path) -> None:
     write = WriteRows(request=WriteRequest(commit_id="c", mode="upsert"), rows=pa.table({"id": [1], "city": ["x"]}))
     change = DeleteRequest(commit_id="c", predicate=SCAN.predicate)
     for expected in (True, True, False):
-        backend = LocalBackend(table.path)
-        assert write.is_small(backend, 100) == expected
-        scanned = backend.scan_bytes(SCAN) if table.snapshots().num_rows else 0
-        assert DeleteRows(request=change).is_small(backend, 100 + scanned) == expected
+        engine = LocalEngine(table.path)
+        assert write.is_small(engine, 100) == expected
+        scanned = engine.scan_bytes(SCAN) if table.snapshots().num_rows else 0
+        assert DeleteRows(request=change).is_small(engine, 100 + scanned) == expected
         table.write(pa.table({"id": range(100), "city": [f"city {number}" for number in range(100)]}))
-    assert write.is_small(LocalBackend(table.path), 1 << 20)
+    assert write.is_small(LocalEngine(table.path), 1 << 20)
 
 
 def test_a_merge_and_tasks_are_small_by_the_bytes_of_all_files(table: Table) -> None:
-    backend = LocalBackend(table.path)
+    engine = LocalEngine(table.path)
     size = table.scan().plan().file_size
     by_name = {type(operation).__name__: operation for operation in operations(table)}
     for name in ("MergeRows", "Compact", "RewriteFileIndex"):
-        assert by_name[name].is_small(backend, size), name
-        assert not by_name[name].is_small(backend, size - 1), name
-    assert by_name["CreateTag"].is_small(backend, 0)
-    assert not by_name["ExpireSnapshots"].is_small(backend, 1 << 30)
+        assert by_name[name].is_small(engine, size), name
+        assert not by_name[name].is_small(engine, size - 1), name
+    assert by_name["CreateTag"].is_small(engine, 0)
+    assert not by_name["ExpireSnapshots"].is_small(engine, 1 << 30)

@@ -8,9 +8,9 @@ pytest.importorskip("pyspark")
 
 from pyspark_paimon.request.scan_questions import PlanScan
 from pyspark_paimon.spark import server
-from pyspark_paimon.spark.client.scan_backend import SparkScans
+from pyspark_paimon.spark.client.scan_engine import SparkScans
 from pyspark_paimon.spark.wire import rpc
-from pyspark_paimon.system.opened import local_backend
+from pyspark_paimon.system.opened import local_engine
 from tests.build import keyed
 
 
@@ -25,7 +25,7 @@ def test_a_long_filter_is_explained_by_shorter_requests(tmp_path, monkeypatch, s
     class Served(SparkScans):
         def _ask(self, question, spark=None):
             asked.append(text := question.to_text())
-            return question.answer_of(server._answer(local_backend(self.path), rpc.parse_question(text)))
+            return question.answer_of(server._answer(local_engine(self.path), rpc.parse_question(text)))
 
     found = Served(table.path, None).explain(request, analyze=True)
     assert (len(found.plan.splits), found.stages[-1].kept, found.readers[:11]) == (1, 1, "to_spark():")

@@ -16,8 +16,8 @@ from manifest.storage.allowed_roots import ROOTS
 from paimon_base.errors import CorruptFile, InvalidArgument
 from pyspark_paimon import Table
 from pyspark_paimon.jobs.excluded_files import check_excluded
-from pyspark_paimon.local.backend import LocalBackend
-from pyspark_paimon.request.backend import ScanRequest
+from pyspark_paimon.local.engine import LocalEngine
+from pyspark_paimon.request.requests import ScanRequest
 from pyspark_paimon.scheduling.task_packing import pack_tasks
 from pyspark_paimon.spark.read import native_files
 from pyspark_paimon.spark.read.native_files import native_plan
@@ -38,7 +38,7 @@ def keyed(path, **options) -> Table:
 
 
 def planned(table: Table, *args, **scan):
-    return native_plan(LocalBackend(table.path), table.scan(*args, **scan)._request)
+    return native_plan(LocalEngine(table.path), table.scan(*args, **scan)._request)
 
 
 def compacted(path, count: int = 20) -> Table:
@@ -65,12 +65,12 @@ def test_files_to_merge_stay_ours_and_those_beside_them_are_left_out_of_our_plan
     table.write(rows(range(2005, 2015)))
     plan = planned(table)
     assert (len(plan.files), plan.has_rest) == (1, True)
-    backend = LocalBackend(table.path)
+    engine = LocalEngine(table.path)
     rest = table.scan()._request.model_copy(update={"excluded_files": plan.files})
-    assert sorted(i for batch in backend.read(rest) for i in batch["id"].to_pylist()) == list(range(2000, 2015))
+    assert sorted(i for batch in engine.read(rest) for i in batch["id"].to_pylist()) == list(range(2000, 2015))
     overlapping = table.files().to_pylist()[1]["file_name"]
     with pytest.raises(CorruptFile, match="make it again"):
-        backend.plan(rest.model_copy(update={"excluded_files": (f"{table.path}/bucket-0/{overlapping}",)}))
+        engine.plan(rest.model_copy(update={"excluded_files": (f"{table.path}/bucket-0/{overlapping}",)}))
 
 
 def test_rows_that_retract_are_left_out_where_a_footer_does_not_rule_them_out(tmp_path):
@@ -129,7 +129,7 @@ def test_spark_reads_a_store_where_the_server_says_so_and_nobody_gave_credential
     assert planned(table).files == ()
     monkeypatch.setenv(native_files.SPARK_STORES, "s3a")
     assert [path.startswith(table.path) for path in planned(table).files] == [True]
-    given = LocalBackend(table.path, storage_options={"storage.timeout": "10 s"})
+    given = LocalEngine(table.path, storage_options={"storage.timeout": "10 s"})
     assert native_plan(given, table.scan()._request).files == (), "Spark's reader would need them in a plan"
     monkeypatch.setenv(native_files.SPARK_STORES, "yes")
     with pytest.raises(InvalidArgument, match=r"PYSPARK_PAIMON_SPARK_STORES .*set it to 's3a' or unset it"):
@@ -243,7 +243,7 @@ def test_a_vanished_file_is_told_by_the_name_of_its_cause(tmp_path):
     table = compacted(tmp_path / "t")
     plan = planned(table)
     request = table.scan()._request.model_copy(update={"excluded_files": plan.files})
-    store = LocalBackend(table.path).store()
+    store = LocalEngine(table.path).store()
     check_excluded(store, request)
     Path(plan.files[0]).unlink()
     with pytest.raises(CorruptFile, match="missing"):
@@ -257,7 +257,7 @@ def test_a_file_that_went_with_its_snapshot_is_told_so(tmp_path):
     table.compact(full=True)
     table.expire_snapshots(retain_min=1, retain_max=1)
     with pytest.raises(SnapshotExpired):
-        check_excluded(LocalBackend(table.path).store(), request)
+        check_excluded(LocalEngine(table.path).store(), request)
 
 
 def test_an_expired_snapshot_has_no_plan(tmp_path):
@@ -267,7 +267,7 @@ def test_an_expired_snapshot_has_no_plan(tmp_path):
     table.compact(full=True)
     table.expire_snapshots(retain_min=1, retain_max=1)
     with pytest.raises(SnapshotExpired):
-        native_plan(LocalBackend(table.path), scan._request)
+        native_plan(LocalEngine(table.path), scan._request)
 
 
 def test_golden_tables_that_need_no_merging_are_sparks_and_the_others_say_why(tmp_path):
@@ -286,7 +286,7 @@ def test_tasks_cut_big_splits_and_put_the_long_ones_first(tmp_path, set_threshol
     table = Table.create(tmp_path / "t", "id BIGINT")
     for count in (10, 3000, 10, 20000):
         table.write(pa.table({"id": pa.array(range(count), pa.int64())}))
-    plan = LocalBackend(table.path).plan(ScanRequest(columns=("id",), snapshot_id=4))
+    plan = LocalEngine(table.path).plan(ScanRequest(columns=("id",), snapshot_id=4))
     assert len(plan.splits) == 1
     sizes = [
         [split.file_size for split in map(type(plan.splits[0]).from_json, task)]
@@ -305,11 +305,11 @@ def test_key_sections_of_one_bucket_are_tasks_of_their_own(tmp_path, set_thresho
     for start in (0, 1000, 2000):
         table.write(rows(range(start, start + 1000), "older"))
         table.write(rows(range(start, start + 1000), "newer"))
-    backend, request = LocalBackend(table.path), table.scan()._request
-    plan = backend.plan(request)
+    engine, request = LocalEngine(table.path), table.scan()._request
+    plan = engine.plan(request)
     assert [len(split.files) for split in plan.splits] == [6]
     tasks = pack_tasks(plan, table.table_schema, ordered=False)
-    found = [[row for split in task for batch in backend.read_split(request, split) for row in batch.to_pylist()] for task in tasks]
+    found = [[row for split in task for batch in engine.read_split(request, split) for row in batch.to_pylist()] for task in tasks]
     assert [(len(task), {row["city"] for row in task}) for task in found] == [(1000, {"newer"})] * 3
 
 
@@ -323,5 +323,5 @@ def test_only_buckets_with_files_that_wait_for_compaction_are_merged_by_us(tmp_p
     plan = planned(table)
     assert (len(plan.files), set(plan.files) < settled, plan.has_rest) == (3, True, True)
     assert table.scan("city = 'new'").count() == 1
-    hidden = native_plan(LocalBackend(table.path), table.scan(options={"deletion-vectors.merge-on-read": "false"})._request)
+    hidden = native_plan(LocalEngine(table.path), table.scan(options={"deletion-vectors.merge-on-read": "false"})._request)
     assert (set(hidden.files), hidden.has_rest) == (settled, False)

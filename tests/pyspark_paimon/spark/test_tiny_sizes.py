@@ -13,7 +13,7 @@ import pytest
 from manifest.schema.validation import build_schema
 from pyspark_paimon import UnsupportedTable
 from pyspark_paimon.plugins.fsck.spark_reader import divide_units
-from pyspark_paimon.request.backend import SparkRows
+from pyspark_paimon.request.requests import SparkRows
 from pyspark_paimon.results.fsck_depth import Depth
 from pyspark_paimon.scheduling.task_packing import assign_by_size, task_count
 from pyspark_paimon.spark.client import merge

@@ -8,7 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from manifest.commit.runs import announce, earlier_commit
+from manifest.commit.repeated_commits import announce, earlier_commit
 from manifest.io import failpoints
 from manifest.store import FileStore
 from pyspark_paimon import CommitReplayed, CorruptFile, InvalidArgument, Table

@@ -14,7 +14,7 @@ from lsm.incremental.stream_scan import UNLIMITED, Limits, Position, StartMode, 
 from manifest.store import FileStore
 from pyspark_paimon import InvalidArgument, SnapshotExpired, SnapshotNotFound, Table, UnsupportedTable
 from pyspark_paimon.filter.parse import bind_filter
-from pyspark_paimon.request.backend import EVERY_LEVEL, ScanRequest
+from pyspark_paimon.request.requests import EVERY_LEVEL, ScanRequest
 from pyspark_paimon.stream.table_stream import stream_rows
 from tests.build import events
 from tests.examples import some

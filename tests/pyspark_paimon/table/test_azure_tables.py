@@ -103,7 +103,7 @@ def test_a_large_file_is_uploaded_in_parts_and_one_that_is_given_up_is_not_there
 
     with pytest.raises(RuntimeError, match="the source broke"):
         table.write(broken())
-    assert not table._backend._file_io.is_directory(f"{path}/bucket-0")
+    assert not table._engine._file_io.is_directory(f"{path}/bucket-0")
     table.write(pa.Table.from_batches(batches))
     assert table.scan().count() == 24
     assert table.fsck("deep").problems == ()

@@ -18,9 +18,9 @@ from lsm.arrow.text_form import coded_texts
 from lsm.keys.order_by import RowOrder
 from lsm.keys.sort import SortColumn
 from pyspark_paimon import Table
-from pyspark_paimon.local.backend import LocalBackend
-from pyspark_paimon.request.backend import ScanRequest
+from pyspark_paimon.local.engine import LocalEngine
 from pyspark_paimon.request.plan_json import summaries_from_json, summaries_to_json
+from pyspark_paimon.request.requests import ScanRequest
 from pyspark_paimon.request.state import Snapshots
 from pyspark_paimon.request.validate import text_columns
 from sparkexpr.values.column_type import BINARIES, Kind
@@ -118,9 +118,9 @@ class Opened:
     """A table, and all its rows as a scan without filter and index gives them."""
 
     def __init__(self, path):
-        self.backend = LocalBackend(str(path))
-        snapshot = self.backend.ask(Snapshots())[-1]
-        schema = self.backend.schema()
+        self.engine = LocalEngine(str(path))
+        snapshot = self.engine.ask(Snapshots())[-1]
+        schema = self.engine.schema()
         self.names, self.types = schema.names, schema.column_types
         self.flat = [field.name for field in schema.fields if not field.type.is_nested]
         self.request = ScanRequest(columns=schema.names, snapshot_id=snapshot.id, options=NO_INDEX)
@@ -129,7 +129,7 @@ class Opened:
         self.trees = trees_of(self)
 
     def read(self, request):
-        return pa.Table.from_batches(self.backend.read(request), self.arrow)
+        return pa.Table.from_batches(self.engine.read(request), self.arrow)
 
     def asked(self, predicate, **changes):
         request = ScanRequest(predicate=predicate, columns=tuple(self.names), snapshot_id=self.request.snapshot_id)
@@ -190,13 +190,13 @@ def test_rows_and_counts_are_the_same_with_and_without_indexes(opened, data):
     for options in ({}, NO_INDEX):
         request = opened.asked(predicate, options=options)
         assert spelled(opened.read(request)) == spelled(expected)
-        assert opened.backend.count(request) == len(expected)
-        assert opened.backend.cheap_count(request) in {None, len(expected)}
+        assert opened.engine.count(request) == len(expected)
+        assert opened.engine.cheap_count(request) in {None, len(expected)}
     texts = text_columns(True, opened.arrow)
-    coded = coded_texts(opened.backend.read(opened.asked(predicate, dictionaries=texts)), opened.arrow, texts)
+    coded = coded_texts(opened.engine.read(opened.asked(predicate, dictionaries=texts)), opened.arrow, texts)
     assert spelled(coded) == spelled(expected)
     some = opened.asked(predicate, columns=opened.names[-1:])
-    found = pa.Table.from_batches(opened.backend.read(some), pa.schema([opened.arrow.field(opened.names[-1])]))
+    found = pa.Table.from_batches(opened.engine.read(some), pa.schema([opened.arrow.field(opened.names[-1])]))
     assert spelled(found) == spelled(expected.select(opened.names[-1:]))
 
 
@@ -217,7 +217,7 @@ def test_the_first_rows_are_those_of_the_sorted_rows(opened, data):
             (model if limit is None else model.slice(0, limit)).to_pylist()
         ).replace("-0.0", "0.0")
         assert set(spelled(found)) <= set(spelled(expected))
-        assert opened.backend.count(request) == len(found)
+        assert opened.engine.count(request) == len(found)
 
 
 def model_of(rows, opened, wanted):
@@ -244,12 +244,12 @@ def same(found, expected):
 
 
 def check_aggregates(opened, predicate, wanted):
-    types = {column.name: column.type for column in opened.backend.schema().fields}
+    types = {column.name: column.type for column in opened.engine.schema().fields}
     expected = opened.rows if predicate is None else opened.rows.filter(mask(predicate, opened.rows, opened.types))
     model = model_of(expected, opened, wanted)
     for options in ({}, NO_INDEX):
         request = opened.asked(predicate, options=options, columns=(), aggregates=wanted)
-        for found in (opened.backend.aggregate(request), opened.backend.cheap_aggregate(request)):
+        for found in (opened.engine.aggregate(request), opened.engine.cheap_aggregate(request)):
             if found is None:
                 continue
             whole = summaries_from_json([summaries_to_json(found)], wanted)
@@ -263,7 +263,7 @@ def check_aggregates(opened, predicate, wanted):
 
 
 def functions_of(opened, name):
-    types = {column.name: column.type for column in opened.backend.schema().fields}
+    types = {column.name: column.type for column in opened.engine.schema().fields}
     return [function for function in AGGREGATES if can_aggregate(function, types[name].kind)]
 
 

@@ -13,7 +13,7 @@ from fileindex.format.container import Payload
 from manifest.io.file_io import LocalFileIO
 from manifest.io.wrapped import WrappedFileIO
 from pyspark_paimon import InvalidArgument, Table, UnknownColumn
-from pyspark_paimon.local.backend import LocalBackend
+from pyspark_paimon.local.engine import LocalEngine
 
 ROWS = 4000
 DDL = "id BIGINT, uid STRING, city STRING, n INT, price DOUBLE, attrs MAP<STRING, INT>"
@@ -77,7 +77,7 @@ def counter():
 
 @pytest.fixture
 def table(path, counter):
-    return Table(LocalBackend(str(path), file_io=counter))
+    return Table(LocalEngine(str(path), file_io=counter))
 
 
 @pytest.fixture
@@ -159,7 +159,7 @@ def test_a_count_that_an_index_does_not_tell_reads_the_files(table, counter):
 
 
 def test_statistics_that_prove_a_filter_count_without_index_and_file(path, counter):
-    table = Table(LocalBackend(str(path), file_io=counter))
+    table = Table(LocalEngine(str(path), file_io=counter))
     assert table.scan("id >= 0 AND price >= 0").count() == table.scan("id >= 0").count() == ROWS
     assert counter.opened == set()
     assert counter.index_bytes == 0
@@ -190,7 +190,7 @@ def test_files_beyond_the_worst_row_wanted_are_not_opened(tmp_path, counter):
     written = Table.create(tmp_path / "t", "a INT, b STRING")
     for start in (0, 100, 200):
         written.write(pa.table({"a": pa.array(range(start, start + 100), pa.int32()), "b": [str(at) for at in range(100)]}))
-    table = Table(LocalBackend(written.path, file_io=counter, threads=1))
+    table = Table(LocalEngine(written.path, file_io=counter, threads=1))
     assert table.scan(order_by="a DESC", limit=2).to_arrow().to_pylist() == [{"a": 299, "b": "99"}, {"a": 298, "b": "98"}]
     assert len(counter.opened) == 1
     stage = next(stage for stage in table.scan(order_by="a", limit=5).explain().stages if stage.name == "first rows")
@@ -218,7 +218,7 @@ def test_explain_tells_why_an_index_could_not_be_used(path, tmp_path):
             data = super().read_range(path, offset, length)
             return b"\xff" * len(data) if path.endswith(".index") and offset > 400 else data
 
-    table = Table(LocalBackend(str(path), file_io=BrokenIO(LocalFileIO())))
+    table = Table(LocalEngine(str(path), file_io=BrokenIO(LocalFileIO())))
     found = table.scan("city = 'city-3'")
     assert found.count() == ROWS // 8
     note = next(stage for stage in found.explain().stages if stage.name == "index city: bitmap").note

@@ -24,7 +24,7 @@ from lsm.keys.key_set import KeySet
 from lsm.read import data_file, keyed_read
 from manifest.io.errors import NullInKey
 from pyspark_paimon import InvalidArgument, SchemaMismatch, Table, UnknownColumn
-from pyspark_paimon.request.backend import ScanRequest
+from pyspark_paimon.request.requests import ScanRequest
 from sparkexpr.values.column_type import ColumnType, Kind
 from tests.examples import some
 

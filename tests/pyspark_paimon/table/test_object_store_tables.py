@@ -18,7 +18,7 @@ from manifest.io.errors import CredentialsRefused
 from manifest.storage import faults
 from paimon_base.errors import InvalidArgument, UnsupportedOption
 from pyspark_paimon import Catalog, Table
-from pyspark_paimon.table.engine_choice import backend_for
+from pyspark_paimon.table.engine_choice import engine_for
 from tests.build import cities
 from tests.stores.fault_proxy import BUSY, EXPIRED, SKEWED
 from tests.stores.racing import raced
@@ -57,13 +57,13 @@ def test_a_table_s_whole_life_on_a_store(s3, warehouse):
     opened.delete_branch("trial")
     assert opened.fsck("deep").problems == ()
     assert opened.branches().num_rows == 0
-    store = opened._backend.store()
+    store = opened._engine.store()
     store.file_io.write(store.paths.latest_hint, b"77", overwrite=True)
     (mended,) = opened.fsck(repair=True).repairs
     assert (mended.path, store.file_io.read(mended.copies[0])) == (store.paths.latest_hint, b"77")
     assert opened.fsck("quick", repair=True).repairs == ()
     with pytest.raises(InvalidArgument, match="need a Spark Connect session"):
-        backend_for(path, SimpleNamespace(range=0, read=0, conf=0), storage_options=options)
+        engine_for(path, SimpleNamespace(range=0, read=0, conf=0), storage_options=options)
 
 
 def test_a_catalog_on_a_store(s3, warehouse):
@@ -113,7 +113,7 @@ def test_no_secret_is_written_shown_or_logged(s3, warehouse, proxy, caplog, capf
 
     with caplog.at_level(logging.DEBUG):
         table = Table.create(path, "id BIGINT, city STRING", primary_keys=["id"], options=INDEXED, storage_options=options)
-        show(table, table._backend, table._backend._file_io, table.write(cities(range(10))), table.compact(full=True))
+        show(table, table._engine, table._engine._file_io, table.write(cities(range(10))), table.compact(full=True))
         scan = table.scan("city = 'Oslo-1'")
         show(scan, scan.explain(), scan.to_arrow(), table.table_schema, table.table_schema.to_json(), table.option_effects().to_pylist())
         show(table.files().to_pylist(), table.snapshots().to_pylist(), Catalog(path, options), table.fsck("deep"))

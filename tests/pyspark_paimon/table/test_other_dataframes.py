@@ -125,9 +125,9 @@ def test_duckdb_plans_with_the_table(table):
 def test_a_dataset_pushes_what_the_planner_understands(table, monkeypatch):
     dataset = filled(table).to_dataset()
     asked = []
-    backend = type(table._backend)
-    before = backend.read
-    monkeypatch.setattr(backend, "read", lambda self, request, **options: asked.append(request) or before(self, request, **options))
+    engine = type(table._engine)
+    before = engine.read
+    monkeypatch.setattr(engine, "read", lambda self, request, **options: asked.append(request) or before(self, request, **options))
     assert dataset.to_table(columns=["id"], filter=pc.field("id") == 7).to_pylist() == [{"id": 7}]
     assert asked[-1].columns == ("id",)
     assert asked[-1].predicate is not None

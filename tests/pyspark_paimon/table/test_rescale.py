@@ -22,7 +22,7 @@ def rows_of(table: Table) -> list[dict[str, Any]]:
 
 def buckets_of(table: Table) -> dict[str, int]:
     """Return the number of buckets of each partition."""
-    store = table._backend.store()
+    store = table._engine.store()
     entries = store.live_entries(store.snapshots.latest())
     assert len(set(zip(entries.partition, entries.total_buckets.tolist(), strict=True))) == len(set(entries.partition)), (
         "one number a partition"

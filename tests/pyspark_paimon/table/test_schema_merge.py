@@ -16,7 +16,7 @@ from manifest.schema.merge_on_write import MergeRules, merge_changes
 from manifest.schema.table_schema import TableSchema
 from manifest.types.ddl import parse_ddl
 from pyspark_paimon import InvalidArgument, PaimonError, SchemaMismatch, Table, UnsupportedType
-from pyspark_paimon.local.backend import LocalBackend
+from pyspark_paimon.local.engine import LocalEngine
 from pyspark_paimon.operations.alter import AlterSchema
 
 WIDEN = {"write.merge-schema.type-widening": "true"}
@@ -292,15 +292,15 @@ def test_a_write_with_new_columns_compacts_and_repeats_like_others(tmp_path):
 
 
 def test_a_stream_is_not_read_twice_after_a_lost_race(table, monkeypatch):
-    run = LocalBackend.run
+    run = LocalEngine.run
 
     def first_another(self, operation):
         if isinstance(operation, AlterSchema):
-            monkeypatch.setattr(LocalBackend, "run", run)
+            monkeypatch.setattr(LocalEngine, "run", run)
             Table.open(table.path).add_column("other", "INT")
         return run(self, operation)
 
-    monkeypatch.setattr(LocalBackend, "run", first_another)
+    monkeypatch.setattr(LocalEngine, "run", first_another)
     data = pa.table({"id": [2], "n": pa.array([1], pa.int32()), "t": ["y"]})
     with pytest.raises(SchemaMismatch, match="schema changed while this write added columns; nothing was committed"):
         table.write(data.to_reader(), schema_mode="merge", missing="null")
@@ -323,15 +323,15 @@ def test_writers_that_add_columns_at_once_all_succeed(table):
 
 
 def test_a_column_that_another_writer_adds_first_is_used(table, monkeypatch):
-    run = LocalBackend.run
+    run = LocalEngine.run
 
     def first_another(self, operation):
         if isinstance(operation, AlterSchema):
-            monkeypatch.setattr(LocalBackend, "run", run)
+            monkeypatch.setattr(LocalEngine, "run", run)
             Table.open(table.path).add_column("s", "STRING").add_column("other", "INT")
         return run(self, operation)
 
-    monkeypatch.setattr(LocalBackend, "run", first_another)
+    monkeypatch.setattr(LocalEngine, "run", first_another)
     table.write({"id": [2], "n": [1], "s": ["x"], "t": ["y"]}, schema_mode="merge", missing="null")
     assert list(types(table)) == ["id", "n", "s", "other", "t"]
     assert rows(table)[1] == {"id": 2, "n": 1, "s": "x", "other": None, "t": "y"}

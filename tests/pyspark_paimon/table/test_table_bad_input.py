@@ -196,10 +196,10 @@ class FullDisk(LocalFileIO):
 @pytest.mark.parametrize("where", ["/bucket-", "/manifest/manifest-list", "/manifest/manifest-", "/snapshot/snapshot-"])
 @pytest.mark.local_files
 def test_a_full_disk_leaves_the_table_as_it_was(written, monkeypatch, where) -> None:
-    from pyspark_paimon.local.backend import LocalBackend
+    from pyspark_paimon.local.engine import LocalEngine
 
     before = files_below(written.path)
-    full = Table(LocalBackend(written.path, file_io=FullDisk()))
+    full = Table(LocalEngine(written.path, file_io=FullDisk()))
     monkeypatch.setattr(FullDisk, "matches", staticmethod(lambda path: where in path))
     for action in (lambda: full.write(pa.table(GOOD)), lambda: full.delete("id = 1"), lambda: full.write(pa.table(GOOD), mode="overwrite")):
         with pytest.raises(OutOfDisk, match=r"[Nn]o space left"):

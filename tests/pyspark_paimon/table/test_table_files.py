@@ -18,7 +18,7 @@ from manifest.io.file_io import LocalFileIO
 from manifest.io.wrapped import WrappedFileIO
 from paimon_base.errors import CorruptFile, InvalidArgument
 from pyspark_paimon import Catalog, Table
-from pyspark_paimon.local.backend import LocalBackend
+from pyspark_paimon.local.engine import LocalEngine
 from pyspark_paimon.operations.change_rows import DeleteRows
 from pyspark_paimon.operations.expire import RemoveOrphans
 from pyspark_paimon.operations.purge import ForgetHistory
@@ -129,7 +129,7 @@ def test_a_copy_that_fails_at_any_byte_says_where_and_leaves_nothing(tmp_path: P
         file_io = FaultyStreams(fails_at, OSError(number, os.strerror(number)))
         failure: StorageError | None = None
         try:
-            Table(LocalBackend(table.path, file_io=file_io)).copy_to(tmp_path / "copy")
+            Table(LocalEngine(table.path, file_io=file_io)).copy_to(tmp_path / "copy")
         except StorageError as error:
             failure = error
         if failure is None:

@@ -25,7 +25,7 @@ def rows_of(table: Table, **scan: Any) -> list[dict[str, Any]]:
 
 
 def manifests_of(table: Table) -> int:
-    store = table._backend.store()
+    store = table._engine.store()
     return len(store.manifest_metas(store.snapshots.latest()))
 
 

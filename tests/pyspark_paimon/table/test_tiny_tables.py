@@ -20,7 +20,7 @@ from manifest.io.file_cache import SHARED
 from paimon_base.thresholds import Thresholds, use_thresholds
 from pyspark_paimon import Table
 from pyspark_paimon.filter.parse import _cached_condition, bind_filter
-from pyspark_paimon.request.backend import ScanRequest
+from pyspark_paimon.request.requests import ScanRequest
 from tests.build import ids, keyed
 from tests.tiny import tiny_options
 
@@ -338,7 +338,7 @@ def test_a_count_asks_few_files_for_their_indexes(tmp_path: Path, set_thresholds
     set_thresholds(counted_files=files)
     condition = bind_filter("city = 'Oslo'", table.table_schema.column_types)
     request = ScanRequest(predicate=condition, columns=("id",), snapshot_id=table.scan().snapshot_id)
-    assert table._backend.cheap_count(request) == found
+    assert table._engine.cheap_count(request) == found
 
 
 @pytest.mark.parametrize("at_once", [1, 2, 1000])

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from manifest.io.errors import SchemaMismatch, SystemTableReadOnly
 from paimon_base.errors import InvalidArgument
 from pyspark_paimon import Table
-from pyspark_paimon.spark.client.backend import SparkBackend
+from pyspark_paimon.spark.client.engine import SparkEngine
 from tests.examples import some
 
 COMPACTED = {"bucket": "2", "num-sorted-run.compaction-trigger": "2", "num-sorted-run.stop-trigger": "3"}
@@ -152,6 +152,6 @@ def test_it_is_refused_where_nothing_can_be_written(tmp_path):
         with pytest.raises(InvalidArgument, match="closed"):
             late()
     with pytest.raises(InvalidArgument, match="over Spark"):
-        SparkBackend(table.path, None).writer("name")
+        SparkEngine(table.path, None).writer("name")
     with pytest.raises(SystemTableReadOnly), Table.open(f"{table.path}$files").writer() as writer:
         writer.write({"id": [1]})

@@ -159,7 +159,7 @@ class HiveCatalog(RegisteredCatalog):
         """
         if spark is not None or split_system(name) is not None:
             return super().table(name, spark)
-        from pyspark_paimon.plugins.catalogs.hive.backend import HiveBackend  # noqa: PLC0415  # loads the storage engine
+        from pyspark_paimon.plugins.catalogs.hive.engine import HiveEngine  # noqa: PLC0415  # loads the storage engine
         from pyspark_paimon.request.state import SchemaOf  # noqa: PLC0415  # as above
 
         plain, branch = split_branch(name)
@@ -167,9 +167,9 @@ class HiveCatalog(RegisteredCatalog):
         file_io, path = file_io_for(self._existing_path(plain), storage_options=self._options)
         if self._locks(path):
             file_io = LockedFileIO(file_io, self._metastore, names, self._lock)
-        backend = HiveBackend(self._metastore, self._hive, names, with_branch(path, branch), settings=self._settings, file_io=file_io)
-        backend.ask(SchemaOf())
-        return Table(backend)
+        engine = HiveEngine(self._metastore, self._hive, names, with_branch(path, branch), settings=self._settings, file_io=file_io)
+        engine.ask(SchemaOf())
+        return Table(engine)
 
     def _locks(self, path: str) -> bool:
         """Return whether commits to a table hold the metastore's lock."""

@@ -23,13 +23,13 @@ from pyspark_paimon.catalog.catalog_base import (
 )
 from pyspark_paimon.catalog.view import ViewStore
 from pyspark_paimon.plugins.catalogs.rest.api import RestApi
-from pyspark_paimon.plugins.catalogs.rest.backend import ServerBackend
+from pyspark_paimon.plugins.catalogs.rest.engine import RestEngine
 from pyspark_paimon.plugins.catalogs.rest.location import TableLocation, catalog_key
 from pyspark_paimon.plugins.catalogs.rest.messages import Identifier
 from pyspark_paimon.plugins.catalogs.rest.options import RestOptions
 from pyspark_paimon.plugins.catalogs.rest.views import RestViews, raise_catalog_errors
 from pyspark_paimon.request.state import SchemaOf
-from pyspark_paimon.system.opened import named_backend
+from pyspark_paimon.system.opened import named_engine
 from pyspark_paimon.table.engine_choice import check_session
 from pyspark_paimon.table.table import Table
 from pyspark_paimon.typing import SparkSession
@@ -140,21 +140,21 @@ class RestCatalog(AnyCatalog):
             InvalidArgument: The session is a classic one, or an option names a file or a role of this machine.
             UnsupportedOption: The session's server takes no options of clients.
         """
-        backend = named_backend(name, self._open_backend)
+        engine = named_engine(name, self._open_engine)
         if spark is None:
-            return Table(backend)
+            return Table(engine)
         check_session(spark)
-        from pyspark_paimon.spark.client.backend import SparkBackend  # noqa: PLC0415  # needs pyspark
+        from pyspark_paimon.spark.client.engine import SparkEngine  # noqa: PLC0415  # needs pyspark
 
-        table = Table(SparkBackend(backend.location(spark), spark))
+        table = Table(SparkEngine(engine.location(spark), spark))
         table.table_schema  # noqa: B018  # asks the server
         return table
 
-    def _open_backend(self, name: str) -> ServerBackend:
+    def _open_engine(self, name: str) -> RestEngine:
         with raise_catalog_errors():
-            backend = ServerBackend.open(self._api, TableLocation(self._key, self._identifier(name)))
-        backend.ask(SchemaOf())
-        return backend
+            engine = RestEngine.open(self._api, TableLocation(self._key, self._identifier(name)))
+        engine.ask(SchemaOf())
+        return engine
 
     def table_exists(self, name: str) -> bool:
         """Return whether there is such a table."""

@@ -26,7 +26,7 @@ from manifest.store import FileStore
 from paimon_base.errors import CorruptFile
 from paimon_base.texts import count_text, size_text
 from pyspark_paimon.plugins.page.tree.buckets import TreeFile, bucket_trees, writer_prefix
-from pyspark_paimon.request.backend import ScanRequest
+from pyspark_paimon.request.requests import ScanRequest
 from pyspark_paimon.results.tree_report import TreeAdvice, TreeBucket, TreeIndex, TreeReport, TreeSnapshot
 from pyspark_paimon.views.explain import funnel_stage
 from pyspark_paimon.views.index_views import health_summary, index_health_table

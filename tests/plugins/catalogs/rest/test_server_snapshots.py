@@ -63,7 +63,7 @@ def test_a_lost_answer_to_a_commit_commits_once(server, proxy, fault) -> None:
     for number in range(3):
         assert found.write(rows(number)).snapshot_id == number + 1
     assert proxy.done[fault] >= 2
-    assert [s.id for s in found._backend.ask(Snapshots())] == [1, 2, 3]
+    assert [s.id for s in found._engine.ask(Snapshots())] == [1, 2, 3]
     assert found.scan().count() == 3
     assert found.fsck("deep").problems == ()
 
@@ -150,7 +150,7 @@ def test_a_request_that_a_gateway_sent_twice_is_no_lost_race(server) -> None:
     server._committed = twice
     done = found.write(rows(1))
     assert (done.snapshot_id, done.counters.retries) == (1, 0)
-    assert len(found._backend.ask(Snapshots())) == 1
+    assert len(found._engine.ask(Snapshots())) == 1
 
 
 @pytest.mark.slow
@@ -173,7 +173,7 @@ def test_racing_writers_with_dropped_answers_lose_no_row_and_double_none(server,
         thread.join()
     found = table(server)
     assert sorted(found.scan().to_arrow()["id"].to_pylist()) == sorted(acknowledged)
-    assert (len(acknowledged), len(found._backend.ask(Snapshots()))) == (16, 16)
+    assert (len(acknowledged), len(found._engine.ask(Snapshots()))) == (16, 16)
     assert proxy.done[DROP] > 2
     assert found.fsck("deep").problems == ()
 
@@ -222,5 +222,5 @@ def test_a_table_that_travels_commits_through_the_server_still(server) -> None:
 
     found = pickle.loads(pickle.dumps(table(server)))
     assert found.write(rows(1)).snapshot_id == 1
-    assert isinstance(pickle.loads(pickle.dumps(found._backend.store())).commits, ServerSnapshots)
+    assert isinstance(pickle.loads(pickle.dumps(found._engine.store())).commits, ServerSnapshots)
     assert any(path.endswith("/commit") for _, path, _, _ in server.requests)

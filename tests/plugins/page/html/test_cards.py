@@ -12,7 +12,7 @@ import pytest
 import pyspark_paimon
 from manifest.entry.manifest_list import ManifestList
 from pyspark_paimon import Table
-from pyspark_paimon.local.backend import LocalBackend
+from pyspark_paimon.local.engine import LocalEngine
 from pyspark_paimon.plugins.page.html.card import MOST_ROWS, Grid, card, or_error
 from pyspark_paimon.plugins.page.html.ipython import arrow_card
 from pyspark_paimon.results.fsck_depth import Depth
@@ -75,7 +75,7 @@ def test_a_table_tells_of_its_newest_snapshot_and_reads_nothing_else(evil: Table
         raise AssertionError("read")
 
     monkeypatch.setattr(ManifestList, "read", refused)
-    monkeypatch.setattr(LocalBackend, "read", refused)
+    monkeypatch.setattr(LocalEngine, "read", refused)
     words = Seen(evil._repr_html_()).words
     assert "2 in files, +2 by this snapshot" in words
     assert "primary key" in words
@@ -84,7 +84,7 @@ def test_a_table_tells_of_its_newest_snapshot_and_reads_nothing_else(evil: Table
 @pytest.mark.parametrize("file", ["snapshot/snapshot-1", "schema/schema-0"])
 def test_a_damaged_table_shows_its_error(evil: Table, file: str) -> None:
     Path(evil.path, file).write_text("{")
-    text = Table(evil._backend)._repr_html_()
+    text = Table(evil._engine)._repr_html_()
     assert "CorruptFile" in text
     assert file in text
     if file.startswith("snapshot"):

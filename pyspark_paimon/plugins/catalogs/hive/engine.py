@@ -12,7 +12,7 @@ from manifest.io.paths import MAIN_BRANCH, split_branch
 from manifest.options.catalog_options import CatalogOptions
 from manifest.schema.change import AddColumn, RenameColumn, ReplaceColumns, SchemaChange
 from manifest.schema.table_schema import TableSchema
-from pyspark_paimon.local.backend import LocalBackend
+from pyspark_paimon.local.engine import LocalEngine
 from pyspark_paimon.operations.alter import AlterSchema
 from pyspark_paimon.operations.history.branches import FastForward
 from pyspark_paimon.plugins.catalogs.hive.metastore import Metastore
@@ -23,8 +23,8 @@ from pyspark_paimon.request.operation import Operation
 A = TypeVar("A")
 
 
-class HiveBackend(LocalBackend):
-    """``LocalBackend`` of the table ``(database, name)`` at ``path``."""
+class HiveEngine(LocalEngine):
+    """``LocalEngine`` of the table ``(database, name)`` at ``path``."""
 
     def __init__(
         self, metastore: Metastore, options: HiveOptions, table: tuple[str, str], path: str, *, settings: CatalogOptions, file_io: FileIO

@@ -1,4 +1,4 @@
-"""``SparkBackend``: run a table's operations on a Spark server.
+"""``SparkEngine``: run a table's operations on a Spark server.
 
 Works with classic Spark and with Spark Connect. The client sends options and DataFrames, never code.
 The server needs this package. After an error the client asks whether its commit is visible.
@@ -30,7 +30,9 @@ from pyspark_paimon.operations.change_files import ChangeFiles
 from pyspark_paimon.operations.change_rows import DeleteRows, MergeRows, UpdateRows, WriteRows
 from pyspark_paimon.operations.tasks import CountDynamicBuckets, PlanTasks
 from pyspark_paimon.request.assignments import Assignments, is_spark_column, refuse_delete
-from pyspark_paimon.request.backend import (
+from pyspark_paimon.request.merge import check_merge
+from pyspark_paimon.request.operation import SharedQuestion
+from pyspark_paimon.request.requests import (
     ArrowRows,
     DeleteRequest,
     Rows,
@@ -38,13 +40,11 @@ from pyspark_paimon.request.backend import (
     TravelRequest,
     WriteRequest,
 )
-from pyspark_paimon.request.merge import check_merge
-from pyspark_paimon.request.operation import SharedQuestion
 from pyspark_paimon.request.state import Pin, SchemaOf
 from pyspark_paimon.request.tasks import TaskRun
 from pyspark_paimon.results.results import MergeResult, Outcome, WriteResult
 from pyspark_paimon.spark.client.ownership import Target
-from pyspark_paimon.spark.client.scan_backend import SparkScans
+from pyspark_paimon.spark.client.scan_engine import SparkScans
 from pyspark_paimon.spark.client.staging import Staged, stage_changes, stage_rows, stage_tasks
 from pyspark_paimon.spark.wire import jobs as wire_jobs
 from pyspark_paimon.spark.wire import rpc
@@ -60,10 +60,10 @@ FORMAT_NAME = UNIQUE_NAME
 A = TypeVar("A")
 
 
-class SparkBackend(SparkScans):
-    """Backend whose files a Spark server reads and writes.
+class SparkEngine(SparkScans):
+    """Engine whose files a Spark server reads and writes.
 
-    Implements ``Backend``.
+    Implements ``Engine``.
     """
 
     def run(self, operation: Operation[A]) -> A:
@@ -184,7 +184,7 @@ class SparkBackend(SparkScans):
 
         return Target(self._path, schema, EMPTY_TABLE if base is None else base.key, dynamic_buckets)
 
-    def writer(self, commit_id: str) -> NoReturn:  # noqa: ARG002  # signature of the other backends
+    def writer(self, commit_id: str) -> NoReturn:  # noqa: ARG002  # signature of the other engines
         """Raise ``InvalidArgument``: a writer buffers rows in the client."""
         raise InvalidArgument(f"{self._path}: a writer needs files that this process reaches; over Spark, use write() or a stream")
 

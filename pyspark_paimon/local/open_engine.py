@@ -8,8 +8,8 @@ from typing import Any
 
 from manifest.storage.schemes import FAMILIES, scheme_of
 from paimon_base.plugins import has_plugin, plugin
-from pyspark_paimon.local.backend import LocalBackend
-from pyspark_paimon.request.backend import Progress
+from pyspark_paimon.local.engine import LocalEngine
+from pyspark_paimon.request.requests import Progress
 
 
 def is_catalog_location(location: str | os.PathLike[str]) -> bool:
@@ -18,15 +18,15 @@ def is_catalog_location(location: str | os.PathLike[str]) -> bool:
     return scheme is not None and scheme != "file" and scheme not in FAMILIES and has_plugin("location", scheme)
 
 
-def open_backend(
+def open_engine(
     location: str | os.PathLike[str], *, progress: Progress | None = None, storage_options: Mapping[str, Any] | None = None
-) -> LocalBackend:
-    """Return the backend of a table or branch.
+) -> LocalEngine:
+    """Return the engine of a table or branch.
 
     ``storage_options``: settings of a path's storage. Raises ``TableNotFound`` for a name that its catalog does not have.
     """
     if not is_catalog_location(location):
-        return LocalBackend(location, progress=progress, storage_options=storage_options)
+        return LocalEngine(location, progress=progress, storage_options=storage_options)
     text = os.fspath(location)
-    opened: LocalBackend = plugin("location", str(scheme_of(text)))(text, progress=progress)
+    opened: LocalEngine = plugin("location", str(scheme_of(text)))(text, progress=progress)
     return opened

@@ -1,4 +1,4 @@
-"""Read side of the Spark backend: questions and scans.
+"""Read side of the Spark engine: questions and scans.
 
 The server's tasks read the rows of a scan.
 """
@@ -22,10 +22,10 @@ from paimon_base.texts import count_text, size_text
 from paimon_base.thresholds import thresholds
 from pyspark_paimon.jobs.ordering import candidates, sort_frame, sort_rows
 from pyspark_paimon.jobs.progress import reporting_start, reporting_tasks
-from pyspark_paimon.request.backend import Progress, ScanRequest
-from pyspark_paimon.request.executor import MeasuredPlan, RowGrouping
+from pyspark_paimon.request.engine import MeasuredPlan, RowGrouping
 from pyspark_paimon.request.operation import Request
 from pyspark_paimon.request.plan_json import report_from_json, summaries_from_json
+from pyspark_paimon.request.requests import Progress, ScanRequest
 from pyspark_paimon.request.scan_questions import (
     AggregateCheaply,
     AggregateRows,
@@ -86,7 +86,7 @@ A = TypeVar("A")
 class SparkScans:
     """Questions and scans that a Spark server answers.
 
-    Implements the read part of ``Backend``. ``progress`` receives the task counts of read and write jobs, over Spark Connect only.
+    Implements the read part of ``Engine``. ``progress`` receives the task counts of read and write jobs, over Spark Connect only.
     """
 
     def __init__(self, path: str, spark: Any, *, progress: Progress | None = None) -> None:
@@ -208,7 +208,7 @@ class SparkScans:
     def frame(self, request: ScanRequest, spark: Any, *, native: bool = False) -> Any:
         """Return the scan as a lazy DataFrame.
 
-        ``spark`` is the session of the DataFrame. None: the session of this backend.
+        ``spark`` is the session of the DataFrame. None: the session of this engine.
         """
         candidate_request = candidates(request)
         frame = self._rows(candidate_request, spark or self._spark, native=native)

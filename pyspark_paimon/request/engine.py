@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 import pyarrow as pa
 
-from pyspark_paimon.request.backend import Rows, ScanRequest, WriteRequest
 from pyspark_paimon.request.operation import OpenTable, TableEngine
+from pyspark_paimon.request.requests import Rows, ScanRequest, WriteRequest
 from pyspark_paimon.results.counters import ScanTally
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ class MeasuredPlan(NamedTuple):
     """Which reader reads which rows of a DataFrame. Empty: only this process reads."""
 
 
-class Backend(TableEngine, Protocol):
+class Engine(TableEngine, Protocol):
     """Engine that works where the table's files are."""
 
     @property
@@ -125,7 +125,7 @@ class Backend(TableEngine, Protocol):
     def frame(self, request: ScanRequest, spark: Any, *, native: bool = False) -> Any:
         """Return the scan as a lazy Spark DataFrame.
 
-        ``spark`` None: use the backend's session. ``native``: Spark may read files directly.
+        ``spark`` None: use the engine's session. ``native``: Spark may read files directly.
         """
 
     def writer(self, commit_id: str) -> RowWriter:
@@ -136,13 +136,13 @@ class Backend(TableEngine, Protocol):
         """
 
 
-class LocalTable(Backend, OpenTable, Protocol):
-    """Backend in the process that reads the table's files."""
+class LocalTable(Engine, OpenTable, Protocol):
+    """Engine in the process that reads the table's files."""
 
     def read(
         self, request: ScanRequest, *, keeps_all: bool = False, tally: ScanTally | None = None, stage: str = "scan"
     ) -> Iterator[pa.RecordBatch]:
-        """Return the rows; see ``Backend``. ``stage`` names the progress."""
+        """Return the rows; see ``Engine``. ``stage`` names the progress."""
 
     def read_split(self, request: ScanRequest, split: DataSplit | str, report: ReadReport | None = None) -> Iterator[pa.RecordBatch]:
         """Return the rows of one split, unordered; ``report`` counts them."""

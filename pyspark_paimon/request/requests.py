@@ -1,6 +1,6 @@
-"""Requests between the public ``Table`` and its backend.
+"""Requests between the public ``Table`` and its engine.
 
-A backend is ``LocalBackend`` (threads in this process) or a Spark server.
+An engine is ``LocalEngine`` (threads in this process) or a Spark server.
 A ``Table`` validates and binds its arguments. It passes frozen requests that convert to JSON text.
 Filters become bound predicate trees, schemas become Paimon's schema JSON, snapshots become ids.
 Rows are an Arrow stream in this process, or a Spark DataFrame that stays on the server.

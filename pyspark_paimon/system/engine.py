@@ -27,17 +27,17 @@ from manifest.snapshot.snapshot import Snapshot
 from manifest.store import FileStore
 from paimon_base.errors import InvalidArgument, UnknownColumn
 from pyspark_paimon.jobs.ordering import candidates, sort_rows
-from pyspark_paimon.local.backend import LocalBackend, session_frame
+from pyspark_paimon.local.engine import LocalEngine, session_frame
 from pyspark_paimon.local.read import rows_in
-from pyspark_paimon.request.backend import Progress, ScanRequest, TravelRequest
-from pyspark_paimon.request.executor import MeasuredPlan
+from pyspark_paimon.request.engine import MeasuredPlan
+from pyspark_paimon.request.requests import Progress, ScanRequest, TravelRequest
 from pyspark_paimon.results.counters import ScanTally
 from pyspark_paimon.results.results import FunnelStage
 from pyspark_paimon.system.registry import METADATA
 
 if TYPE_CHECKING:
     from lsm.read.metrics import ReadReport
-    from pyspark_paimon.request.executor import RowGrouping
+    from pyspark_paimon.request.engine import RowGrouping
     from pyspark_paimon.request.operation import Operation, Question
 
 A = TypeVar("A")
@@ -49,7 +49,7 @@ class SystemTable(ABC):
     A subclass defines the columns and the rows of a split. It has no files, so changes raise ``SystemTableReadOnly``.
 
     path: Name of the system table.
-    base: Backend of the table that it describes.
+    base: Engine of the table that it describes.
     name: Kind of system table, the part after ``$``.
     """
 
@@ -57,7 +57,7 @@ class SystemTable(ABC):
     has_files: ClassVar[bool] = False
     """Whether its rows are those of data files, with their metadata columns."""
 
-    def __init__(self, path: str, base: LocalBackend, name: str) -> None:
+    def __init__(self, path: str, base: LocalEngine, name: str) -> None:
         self._path = path
         self._base = base
         self._name = name

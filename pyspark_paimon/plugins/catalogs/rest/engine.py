@@ -18,7 +18,7 @@ from manifest.schema.evolution import evolve
 from manifest.snapshot.snapshot import SnapshotCommit
 from manifest.store import FileStore
 from paimon_base.errors import InvalidArgument, UnknownColumn
-from pyspark_paimon.local.backend import LocalBackend
+from pyspark_paimon.local.engine import LocalEngine
 from pyspark_paimon.operations.alter import AlterSchema, check_rescale, check_types
 from pyspark_paimon.operations.history.branches import CreateBranch, DeleteBranch, FastForward
 from pyspark_paimon.operations.history.rollback import Rollback
@@ -27,8 +27,8 @@ from pyspark_paimon.plugins.catalogs.rest.api import RestApi
 from pyspark_paimon.plugins.catalogs.rest.location import TableLocation
 from pyspark_paimon.plugins.catalogs.rest.server_snapshots import ServerSnapshots
 from pyspark_paimon.plugins.catalogs.rest.vended_credentials import VendedFileIO
-from pyspark_paimon.request.backend import Progress
 from pyspark_paimon.request.operation import Operation
+from pyspark_paimon.request.requests import Progress
 from pyspark_paimon.results.state_results import TableChangeResult
 from pyspark_paimon.typing import SparkSession
 
@@ -37,8 +37,8 @@ _TYPES_WITH_ROWS = {None, "table"}
 """Values of the option ``type`` of tables with rows. Others are views of files and objects."""
 
 
-class ServerBackend(LocalBackend):
-    """``LocalBackend`` of a REST catalog's table, whose files are at ``path``.
+class RestEngine(LocalEngine):
+    """``LocalEngine`` of a REST catalog's table, whose files are at ``path``.
 
     ``commits`` None: an external table, where the server stores only the schema.
     """
@@ -60,7 +60,7 @@ class ServerBackend(LocalBackend):
         self._table = location.table
 
     @classmethod
-    def open(cls, api: RestApi, location: TableLocation, *, progress: Progress | None = None) -> ServerBackend:
+    def open(cls, api: RestApi, location: TableLocation, *, progress: Progress | None = None) -> RestEngine:
         """Open a table or branch by its name on the server.
 
         Raises:
@@ -174,8 +174,8 @@ def raise_table_errors() -> Iterator[None]:
         raise (InvalidSchema if error.kind == "COLUMN" else InvalidArgument)(str(error)) from error
 
 
-def open_location(location: str, *, progress: Progress | None = None) -> ServerBackend:
-    """Return the backend of a table by its location ``rest://...``."""
+def open_location(location: str, *, progress: Progress | None = None) -> RestEngine:
+    """Return the engine of a table by its location ``rest://...``."""
     named = TableLocation.parse(location)
     with raise_table_errors():
-        return ServerBackend.open(named.api(), named, progress=progress)
+        return RestEngine.open(named.api(), named, progress=progress)

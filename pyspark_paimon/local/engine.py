@@ -22,14 +22,14 @@ from manifest.storage.resolve import file_io_for
 from manifest.store import FileStore
 from paimon_base.errors import InvalidArgument
 from pyspark_paimon.local.reads import LocalReads
-from pyspark_paimon.request.backend import (
+from pyspark_paimon.request.engine import RowWriter
+from pyspark_paimon.request.requests import (
     Progress,
     Rows,
     ScanRequest,
     TravelRequest,
     WriteRequest,
 )
-from pyspark_paimon.request.executor import RowWriter
 from pyspark_paimon.results.results import (
     WriteResult,
 )
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 A = TypeVar("A")
 
 
-class LocalBackend(LocalReads):
+class LocalEngine(LocalReads):
     """A table whose files this process reads and writes.
 
     Cheap to create and safe to use from several threads.
@@ -225,7 +225,7 @@ class LocalBackend(LocalReads):
 
         return LocalWriter(self, commit_id)
 
-    def server(self, cache_bytes: int) -> LocalBackend:
+    def server(self, cache_bytes: int) -> LocalEngine:
         """Return this table with a separate cache, for a serving handle."""
         served = copy(self)
         # Key pages are the most of what a lookup needs, so they may take nearly all.
@@ -241,9 +241,9 @@ def session_frame(path: str, request: ScanRequest, spark: Any, *, native: bool =
     """Return the scan of a table opened in process as a DataFrame of ``spark``."""
     if spark is None:
         raise InvalidArgument("the table was opened in process; give a session: scan.to_spark(spark)")
-    from pyspark_paimon.spark.client.backend import SparkBackend  # noqa: PLC0415  # the caller has a session: pyspark is loaded
+    from pyspark_paimon.spark.client.engine import SparkEngine  # noqa: PLC0415  # the caller has a session: pyspark is loaded
 
-    return SparkBackend(path, spark).frame(request, spark, native=native)
+    return SparkEngine(path, spark).frame(request, spark, native=native)
 
 
 def _travel(store: FileStore, travel: TravelRequest) -> Snapshot | None:
