@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Annotated, TypeAlias
 
 from pydantic import Field
@@ -15,3 +16,15 @@ Count: TypeAlias = Annotated[int, Field(ge=0, le=MAX_LONG)]
 SnapshotId: TypeAlias = Annotated[int, Field(ge=1, le=MAX_LONG)]
 FieldId: TypeAlias = Annotated[int, Field(ge=-1, le=2**31 - 1)]
 Millis: TypeAlias = Annotated[int, Field(ge=_YEAR_1, lt=_YEAR_10000)]
+
+
+def utc_text(millis: int) -> str:
+    """Return a time for messages.
+
+    >>> utc_text(0), utc_text(2**62)
+    ('1970-01-01 00:00:00+00:00', 'beyond all calendars')
+    """
+    try:
+        return datetime.fromtimestamp(millis / 1000, UTC).isoformat(sep=" ", timespec="seconds")
+    except (OverflowError, ValueError, OSError):
+        return "beyond all calendars"

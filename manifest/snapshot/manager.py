@@ -6,14 +6,13 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from functools import partial
 
 from manifest.io import failpoints
 from manifest.io.checksum import with_checksum
 from manifest.io.errors import SnapshotExpired, SnapshotNotFound, TagExists
 from manifest.io.file_cache import SHARED
-from manifest.io.numbers import MAX_LONG
+from manifest.io.numbers import MAX_LONG, utc_text
 from manifest.io.paths import BRANCH, SNAPSHOT, TAG, parse_number, tag_name
 from manifest.snapshot.consumers import LAST_READ, ConsumerFiles
 from manifest.snapshot.pending_history import UNREADABLE, KeptChangelogs, PendingHistory
@@ -332,9 +331,9 @@ class SnapshotManager(ConsumerFiles):
             reason = (
                 "the table has no snapshot"
                 if oldest is None
-                else f"the oldest, {oldest}, was committed at {_iso(self.get(oldest).time_millis)}"
+                else f"the oldest, {oldest}, was committed at {utc_text(self.get(oldest).time_millis)}"
             )
-            raise SnapshotNotFound(f"{self.paths.root}: no snapshot is as old as timestamp {millis} ({_iso(millis)}); {reason}")
+            raise SnapshotNotFound(f"{self.paths.root}: no snapshot is as old as timestamp {millis} ({utc_text(millis)}); {reason}")
         return newest
 
     def at_watermark(self, watermark: int) -> Snapshot:
@@ -592,10 +591,3 @@ class SnapshotManager(ConsumerFiles):
             return (pending is None or pending.target.id == snapshot_id) and self.exists(snapshot_id)
 
         self.file_io.write_hint(path, str(snapshot_id).encode(), is_true)
-
-
-def _iso(millis: int) -> str:
-    try:
-        return datetime.fromtimestamp(millis / 1000, UTC).isoformat(sep=" ", timespec="seconds")
-    except (OverflowError, ValueError, OSError):
-        return "beyond all calendars"
