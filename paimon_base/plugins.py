@@ -80,9 +80,7 @@ def plugin(kind: str, name: str) -> Any:
     except PaimonError:
         raise
     except Exception as error:  # a plugin of others may raise anything
-        raise PluginFailed(
-            f"{kind} '{name}': its plugin cannot be imported: {error}; reinstall or upgrade its distribution"
-        ) from error
+        raise PluginFailed(f"{kind} '{name}': its plugin cannot be imported: {error}; reinstall or upgrade its distribution") from error
     raise PluginFailed(f"{kind} '{name}': no installed distribution has this plugin")
 
 

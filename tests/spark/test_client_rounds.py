@@ -95,7 +95,9 @@ def test_nothing_to_do_is_one_round_without_a_job(losing_engine, tasks):
 
 def test_a_change_asks_for_its_outcome_before_it_is_staged_again(losing_engine):
     with pytest.raises(CommitConflict, match="lost"):
-        losing_engine._until_committed(DeleteRequest(commit_id="c", predicate=None), lambda base: losing_engine.events.append("stage") or staged())
+        losing_engine._until_committed(
+            DeleteRequest(commit_id="c", predicate=None), lambda base: losing_engine.events.append("stage") or staged()
+        )
     assert losing_engine.events == ["ask", *["stage", "run", "ask"] * EVALUATIONS]
 
 
