@@ -66,15 +66,19 @@ class RowBlocksBuilder:
 
         The rows are in physical form or a dictionary. Some hashes may be repeated.
         """
-        of_dictionary = hash_array(values.dictionary, self._type) if pa.types.is_dictionary(values.type) else None
-        new_hashes, row = [], 0
+        coded = pa.types.is_dictionary(values.type)
+        # Before rows are cut into blocks: texts are hashed by their lengths, and a block has few of each.
+        all_hashes = hash_array(values.dictionary if coded else values, self._type)
+        new_hashes, row, hashed = [], 0, 0
         while row < len(values):
             block, before = divmod(self.row_count, self._block_rows)
             piece = values.slice(row, min(self._block_rows - before, len(values) - row))
-            if of_dictionary is None:
-                hashes = _unique_if_repeated(hash_array(piece, self._type))
+            if coded:
+                hashes = all_hashes[np.unique(piece.indices.drop_null().to_numpy(zero_copy_only=False))]
             else:
-                hashes = of_dictionary[np.unique(piece.indices.drop_null().to_numpy(zero_copy_only=False))]
+                valid = len(piece) - piece.null_count
+                hashes = _unique_if_repeated(all_hashes[hashed : hashed + valid])
+                hashed += valid
             if block == len(self._blocks):
                 self._blocks.append([])
             self._blocks[block].append(hashes)

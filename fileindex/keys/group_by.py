@@ -121,6 +121,9 @@ class GroupedColumn:
         if self._table is None:
             return group_rows(self.values)
         distinct, codes, starts = self._table
+        if len(distinct) <= 1 << 16:  # numpy sorts narrow integers by their digits
+            narrow = codes.astype(np.uint8 if len(distinct) <= 1 << 8 else np.uint16)
+            return distinct, starts, np.argsort(narrow, kind="stable").astype(np.uint32)
         return distinct, starts, _sorted_positions(codes.astype(np.uint64))
 
 
