@@ -1,5 +1,6 @@
 # Every target does its own set-up: a virtual environment in .venv, the dependencies, a check for Java 17.
 SHELL := /bin/bash
+unexport PYTHONDONTWRITEBYTECODE
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 

@@ -106,6 +106,7 @@ class _Watch:
 def run(command: Sequence[str], job: Job, *, timeout: float) -> Measured:
     """One job; raises ``Failed``."""
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "TZ": "UTC", "POLARS_MAX_THREADS": str(job.threads)}
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)  # contenders are installed compiled: ours must not be compiled inside the clock
     with tempfile.TemporaryFile("w+") as errors:
         line = [*command, job.to_json()]
         process = subprocess.Popen(line, stdout=subprocess.PIPE, stderr=errors, text=True, cwd=ROOT, env=environment, bufsize=1)

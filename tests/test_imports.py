@@ -234,6 +234,36 @@ def test_no_answer_loads_pandas(tmp_path: Path) -> None:
         assert found(("pandas",), loaded(code, str(tmp_path / "t"))) == []
 
 
+CHANGES = """
+table.write(rows).rows
+table.write(rows.slice(0, 100)).rows
+table.delete("number = 7").rows
+table.compact(full=True).snapshot_id
+table.write(rows.slice(0, 100)).rows
+"""
+
+
+@pytest.mark.slow
+def test_no_change_loads_pandas(tmp_path: Path) -> None:
+    """A first write of few rows would take twice as long. Lists of Python values load it in Arrow, and updates do by ``acero``."""
+    Table.create(
+        tmp_path / "t",
+        "key STRING, number INT, price DOUBLE",
+        primary_keys=["key"],
+        options={"bucket": "2", "file-index.bloom-filter.columns": "key", "file-index.bitmap.columns": "number"},
+    )
+    rows = pa.table(
+        {"key": [f"k{at}" for at in range(9000)], "number": pa.array([at % 100 for at in range(9000)], pa.int32()), "price": [1.5] * 9000}
+    )
+    with pa.OSFile(str(tmp_path / "rows.arrow"), "wb") as file, pa.ipc.new_file(file, rows.schema) as writer:
+        writer.write_table(rows)
+    code = "import sys\nimport pyarrow as pa\nfrom pyspark_paimon import Table\ntable = Table.open(sys.argv[1])\n"
+    code += "rows = pa.ipc.open_file(sys.argv[1] + '/../rows.arrow').read_all()\n"
+    for change in CHANGES.strip().splitlines():
+        code += f"{change}\nassert 'pandas' not in sys.modules, {change!r}\n"
+    assert found(("pandas",), loaded(code, str(tmp_path / "t"))) == []
+
+
 def test_help_of_the_command_line_loads_no_engine() -> None:
     modules = loaded(
         "import contextlib\nfrom pyspark_paimon.plugins.cli import main\nwith contextlib.suppress(SystemExit):\n    main(['--help'])"

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from lsm.keys.encoding import one_array
 from lsm.keys.sort import UPDATE_BEFORE, VALUE_KIND
-from sparkexpr.values.arrays import Int8s, Mask, numpy_array
+from sparkexpr.values.arrays import Int8s, Mask, arrow_array, numpy_array
 
 ROW_KIND = "_row_kind"
 """Column of row kinds, in rows written to a primary-key table and in changes read."""
@@ -44,4 +44,4 @@ def drop_retracts(rows: Any) -> Any:
     Returns the same table if there are no such rows.
     """
     mask = retracts(rows.column(VALUE_KIND))
-    return rows.filter(pc.invert(pa.array(mask))) if mask.any() else rows
+    return rows.filter(pc.invert(arrow_array(mask))) if mask.any() else rows

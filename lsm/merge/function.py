@@ -25,7 +25,7 @@ from manifest.schema.merge_options import MergeOptions
 from manifest.schema.table_schema import TableSchema
 from paimon_base.errors import UnsupportedOption
 from paimon_base.lazy import LazyModule
-from sparkexpr.values.arrays import Int8s, Int64s, Mask
+from sparkexpr.values.arrays import Int8s, Int64s, Mask, arrow_array
 
 if TYPE_CHECKING:
     from lsm.merge import aggregation, partial_update
@@ -112,7 +112,7 @@ class _VersionChoice:
 
     def fold(self, rows: Any, sorted_rows: Sorted) -> Any:
         """Return the winners."""
-        return rows.take(pa.array(self.winners(rows.column(VALUE_KIND), sorted_rows)))
+        return rows.take(arrow_array(self.winners(rows.column(VALUE_KIND), sorted_rows)))
 
     def prefilter(self, kinds: Any, sorted_rows: Sorted) -> Sorted:
         """Return only the winners."""

@@ -26,7 +26,7 @@ from manifest.schema.table_schema import TableSchema
 from manifest.types.data_type import MAX_LENGTH, DataField, DataType, default_scalar
 from paimon_base.errors import did_you_mean
 from paimon_base.hidden_nulls import cast_nested, entry_lists
-from sparkexpr.values.arrays import Mask
+from sparkexpr.values.arrays import Mask, numpy_array
 from sparkexpr.values.column_type import BINARIES, STRINGS, Kind
 
 _DELETE_TEXT = "-D"
@@ -243,7 +243,7 @@ def complete_deletes(rows: pa.Table, schema: TableSchema, kinds: Any = None) -> 
         zero = pa.scalar(_zero(field.type.arrow), field.type.arrow) if value is None else value
         if field.name in row_columns:
             position, column = rows.schema.get_field_index(field.name), rows.column(field.name)
-            if (gone := deletes & ~np.asarray(column.is_valid())).any():
+            if (gone := deletes & ~numpy_array(one_array(column.is_valid()))).any():
                 column = column.cast(zero.type if pa.types.is_null(column.type) else with_leaves(column.type, takeable))
                 rows = rows.set_column(position, field.name, _replace_nulls(column, gone, zero))
         elif deletes.all():
@@ -254,9 +254,9 @@ def complete_deletes(rows: pa.Table, schema: TableSchema, kinds: Any = None) -> 
 def _deletes(rows: pa.Table, schema: TableSchema, kinds: Any) -> Mask:
     mask: Mask
     if kinds is not None:
-        mask = np.asarray(kinds) == DELETE
+        mask = (numpy_array(kinds) if isinstance(kinds, pa.Array) else np.asarray(kinds)) == DELETE
     elif _is_text((column := one_array(rows.column(schema.core.rowkind_field))).type):
-        mask = np.asarray(pc.equal(column.cast(pa.string()), _DELETE_TEXT).fill_null(False))
+        mask = numpy_array(pc.equal(column.cast(pa.string()), _DELETE_TEXT).fill_null(False))
     else:
         mask = np.zeros(rows.num_rows, np.bool_)
     return mask

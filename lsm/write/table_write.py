@@ -50,7 +50,7 @@ from manifest.store import FileStore
 from paimon_base.lazy import LazyModule, cached_property
 from paimon_base.log import logger_of
 from paimon_base.thresholds import thresholds
-from sparkexpr.values.arrays import Int8s
+from sparkexpr.values.arrays import Int8s, numpy_array
 from sparkexpr.values.column_type import Plain
 
 if TYPE_CHECKING:
@@ -116,7 +116,7 @@ class WriteKinds:
         if kinds is None:
             name = self.schema.core.rowkind_field
             return None if name is None else _parse_kinds(rows.column(name), name)
-        numbers: Int8s = one_array(kinds).cast(pa.int8()).to_numpy(zero_copy_only=False)
+        numbers: Int8s = numpy_array(one_array(kinds).cast(pa.int8()))
         if len(numbers) != rows.num_rows or (len(numbers) and not 0 <= numbers.min() <= numbers.max() <= 3):
             raise SchemaMismatch(f"kinds must be numbers from 0 to 3, one for each of the {rows.num_rows} rows")
         return numbers

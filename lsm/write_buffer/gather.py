@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from lsm.arrow.text_form import concat_tables, gather
-from sparkexpr.values.arrays import Int8s, Int64s
+from sparkexpr.values.arrays import Int8s, Int64s, arrow_array
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class GatheredInput:
         rows = positions if self.rows is None else self.rows if positions is None else self.rows[positions]
         if rows is None:
             return pa.table({name: self.columns[name] for name in names})
-        row_array = pa.array(rows)
+        row_array = arrow_array(rows)
         return pa.table({name: gather(self.columns[name], row_array) for name in names})
 
 

@@ -17,7 +17,7 @@ from lsm.merge.merge_iterator import merge_runs
 from lsm.write_buffer.gather import RowsInPlace
 from lsm.write_buffer.source import Blocks, BufferedRows, Source
 from paimon_base.thresholds import thresholds
-from sparkexpr.values.arrays import Int8s, Int64s
+from sparkexpr.values.arrays import Int8s, Int64s, arrow_array
 
 
 @dataclass(slots=True)
@@ -146,7 +146,7 @@ class SortBuffer:
 def _key_values(table: Any, sequence: Int64s, kinds: Int8s | None) -> Any:
     kinds = np.full(table.num_rows, INSERT, np.int8) if kinds is None else kinds
     names = [SEQUENCE_NUMBER, VALUE_KIND, *table.schema.names]
-    return pa.Table.from_arrays([pa.array(sequence), pa.array(kinds), *table.columns], names=names)
+    return pa.Table.from_arrays([arrow_array(sequence), arrow_array(kinds), *table.columns], names=names)
 
 
 def _in_batches(tables: Iterator[Any], size: int) -> Iterator[Any]:

@@ -35,6 +35,7 @@ from pyspark_paimon.request.operation import OpenTable
 from pyspark_paimon.request.requests import DeleteRequest
 from pyspark_paimon.results.counters import Stopwatch
 from pyspark_paimon.results.results import WriteResult
+from sparkexpr.values.arrays import arrow_array
 
 
 def delete_rows(table: OpenTable, request: DeleteRequest) -> WriteResult:
@@ -176,7 +177,7 @@ class KeyedChange(Change):
             for batch in self.table.read(self.request.scan(self.store.schema, base.id), stage=self.verb):
                 kind = DELETE if self.update is None else UPDATE_AFTER
                 rows = batch if self.update is None else self.update(pa.Table.from_batches([batch]))
-                write.write(rows, kinds=pa.array(np.full(batch.num_rows, kind, np.int8)))
+                write.write(rows, kinds=arrow_array(np.full(batch.num_rows, kind, np.int8)))
                 changed_rows += batch.num_rows
             with flush.begin(changed_rows):
                 messages += write.prepare_commit()

@@ -38,7 +38,7 @@ from pyspark_paimon.request.requests import EVERY_LEVEL, DeleteRequest, ScanRequ
 from pyspark_paimon.results.results import MergeResult
 from sparkexpr.expression.compute import compute
 from sparkexpr.expression.tree import ColumnValue, Expression
-from sparkexpr.values.arrays import Int64s, Mask
+from sparkexpr.values.arrays import Int64s, Mask, arrow_array
 from sparkexpr.values.plain_value import plain_array, plain_values
 
 _KINDS = {"update": UPDATE_AFTER, "delete": DELETE, "insert": INSERT}
@@ -145,7 +145,7 @@ class MergeRows:
 
         Source rows with a null there are left out.
         """
-        return KeySet(_zeros_alike(self._columns.take(pa.array(self._keyed))))
+        return KeySet(_zeros_alike(self._columns.take(arrow_array(self._keyed))))
 
     @cached_property
     def _columns(self) -> pa.Table:
@@ -168,7 +168,7 @@ class MergeRows:
         for column in wanted_keys.columns:
             has_key &= np.asarray(column.is_valid())
         row_positions = np.flatnonzero(has_key)
-        key_numbers = self._keys.find(wanted_keys.take(pa.array(row_positions)))
+        key_numbers = self._keys.find(wanted_keys.take(arrow_array(row_positions)))
         row_positions, key_numbers = row_positions[key_numbers >= 0], key_numbers[key_numbers >= 0]
         order, starts, counts = self._by_key
         target = np.repeat(row_positions, counts[key_numbers])
@@ -213,7 +213,7 @@ class MergeRows:
     def _compute_values(self, value: Value, positions: Mapping[str, Int64s], sides: Mapping[str, pa.Table]) -> Any:
         def column(reference: ColumnValue) -> Any:
             side, name = reference.name.split(".", 1)
-            array = sides[side].column(name).take(pa.array(positions[side]))
+            array = sides[side].column(name).take(arrow_array(positions[side]))
             array = array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
             if reference.key is not None:
                 return pc.map_lookup(array, pa.scalar(reference.key), "last")
@@ -233,7 +233,7 @@ class MergeRows:
         if clause.action == "insert":
             arrays = {name: self._compute_values(value, positions, sides) for name, value in clause.values.items()}
             return conform(pa.table(arrays), self.schema)
-        rows = old = sides[TARGET].take(pa.array(positions[TARGET]))
+        rows = old = sides[TARGET].take(arrow_array(positions[TARGET]))
         for name, value in clause.values.items():
             rows = rows.set_column(rows.column_names.index(name), name, self._compute_values(value, positions, sides))
         if not clause.values:
@@ -371,4 +371,4 @@ def merge_rows(table: OpenTable, request: DeleteRequest, merge: MergeRequest) ->
 
 def _write(write: TableWrite, written_rows: Iterable[WrittenRows]) -> None:
     for rows, kind in written_rows:
-        write.write(rows, kinds=pa.array(np.full(rows.num_rows, kind, np.int8)))
+        write.write(rows, kinds=arrow_array(np.full(rows.num_rows, kind, np.int8)))

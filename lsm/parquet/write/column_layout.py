@@ -21,8 +21,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from lsm.keys.encoding import one_array
 from manifest.io.file_cache import SHARED
 from paimon_base.thresholds import thresholds
+from sparkexpr.values.arrays import arrow_array, numpy_array
 
 _MAX_INT64_DIGITS = 18
 _BYTES_A_NAME = 200
@@ -194,7 +196,7 @@ def dictionary_columns(rows: Any, plain: frozenset[str]) -> list[str]:
     ['city']
     """
     step = max(1, min(rows.num_rows, thresholds.sample_window) // thresholds.sample_rows)
-    sample = rows if rows.num_rows <= thresholds.sample_rows else rows.take(pa.array(np.arange(0, thresholds.sample_rows * step, step)))
+    sample = rows if rows.num_rows <= thresholds.sample_rows else rows.take(arrow_array(np.arange(0, thresholds.sample_rows * step, step)))
     leaves: list[str] = []
     for field in rows.schema:
         if pa.types.is_dictionary(field.type):
@@ -213,9 +215,9 @@ def dictionary_columns(rows: Any, plain: frozenset[str]) -> list[str]:
 def _distinct(sample: Any, *, is_complete: bool) -> float:
     """Estimate the number of distinct values (Chao's estimate)."""
     if pa.types.is_integer(sample.type) and not sample.null_count:
-        counts = np.unique(sample.to_numpy(), return_counts=True)[1]
+        counts = np.unique(numpy_array(one_array(sample)), return_counts=True)[1]
     else:
-        counts = sample.value_counts().field("counts").to_numpy()
+        counts = numpy_array(sample.value_counts().field("counts"))
     # The estimate uses the values that occur once and twice in the sample.
     once, twice = int((counts == 1).sum()), int((counts == 2).sum())
     if is_complete or not once:
