@@ -44,7 +44,7 @@ _PLUGINS: dict[str, dict[str, str]] = {
     "scheme": {"hdfs": "hdfs.file_io:HdfsFileIO"},
     "statement": {"sql": "sql.run:sql"},
 }
-"""Modules or their attributes, by kind and name. What each kind must offer stands in ``pyspark_paimon/plugins/__init__.py``."""
+"""Modules or their attributes, by kind and name. What each kind must offer stands in ``pyspark_paimon/seams.py``."""
 
 
 @public

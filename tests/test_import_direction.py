@@ -58,6 +58,7 @@ FLOORS = {
         "spark/driver stream",
         "spark/read table",
         "catalog",
+        "seams",
         "example pandas spark/write",
         "spark",
         "plugins plugins/catalogs plugins/cli plugins/file_formats plugins/hdfs plugins/iceberg plugins/page/html plugins/sql/text",
