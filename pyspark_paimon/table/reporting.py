@@ -96,7 +96,7 @@ class TableReporting(TableRole):
         >>> import tempfile
         >>> from pyspark_paimon.example import cities
         >>> page = cities().report(f"{tempfile.mkdtemp()}/cities.html", "city = 'Oslo'")
-        >>> "1 of 1 files" in page.read_text()
+        >>> "1 of 1 file" in page.read_text()
         True
         """
         if "\0" in os.fspath(file):

@@ -153,9 +153,7 @@ def _remote_session(address: Address, conf: Mapping[str, str], *, new: bool) -> 
         if "UNAUTHENTICATED" not in str(error):
             raise
         session.client.close()
-        raise SparkUnavailable(
-            f"{address}: the server refuses this token; pass the server's token to spark_session as argument 'token'"
-        ) from None
+        raise SparkUnavailable(f"{address}: the server asks for a token; pass the right one to spark_session as argument 'token'") from None
     if not new:
         _REMOTE[url] = session
     return session

@@ -309,6 +309,7 @@ OUTSIDE_OF_TABLES = {
     "lsm/cross_partition/staged_rows.py": "as above",
     "manifest/io/": "the storage itself, below the restriction",
     "manifest/storage/": "as above",
+    "pyspark_paimon/plugins/hdfs/": "as above",
     "pyspark_paimon/plugins/catalogs/jdbc/": "rows of a database",
     "pyspark_paimon/plugins/catalogs/rest/": "requests to a server",
     "manifest/expire/dry_run.py": "changes nothing",

@@ -238,7 +238,7 @@ def test_no_second_table_has_the_files_of_a_renamed_external_one(catalog, tmp_pa
     external.create_database("other")
     external.rename_table("db.e", "other.f")
     for register in (lambda: catalog.repair_table("db.e"), lambda: catalog.create_table("db.e", "id BIGINT", if_not_exists=True)):
-        with pytest.raises(TableExists, match=r"are those of table 'other\.f'"):
+        with pytest.raises(TableExists, match=r"belong to table 'other\.f'"):
             register()
     assert catalog.list_tables("db") == ["t"]
     assert external.table("other.f").count() == 1

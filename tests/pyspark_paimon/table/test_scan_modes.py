@@ -72,7 +72,7 @@ def test_modes_by_time(table: Table) -> None:
         ({"scan.creation-time-millis": "1"}, UnsupportedOption, "scan.creation-time-millis"),
         ({"incremental-to-auto-tag": "t"}, UnsupportedOption, "incremental-to-auto-tag"),
         ({"scan.mode": "from-snapshot"}, InvalidArgument, "needs one of"),
-        ({"scan.mode": "latest", "scan.snapshot-id": "1"}, InvalidArgument, "goes without"),
+        ({"scan.mode": "latest", "scan.snapshot-id": "1"}, InvalidArgument, "takes no position options"),
         ({"scan.snapshot-id": "1", "scan.tag-name": "two"}, InvalidArgument, "needs one of"),
         ({"scan.snapshot-id": "one"}, InvalidArgument, "'one' is not a number"),
         ({"incremental-between": "3"}, InvalidArgument, "give two points"),

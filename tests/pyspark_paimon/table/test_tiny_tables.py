@@ -63,9 +63,9 @@ ELSEWHERE: dict[str, str] = {
     "dense_sets": "table/test_value_counts.py",
     "folded_bytes": "table/test_grouped_aggregate.py",
     "grouped_bytes": "table/test_grouped_aggregate.py",
-    "import_block_bytes": "cli/test_rows_commands.py",
+    "import_block_bytes": "../plugins/cli/test_rows_commands.py",
     "listed_subquery": "../spark/test_spark_subqueries.py",
-    "join_keys": "statements/test_join_keys.py",
+    "join_keys": "../plugins/sql/test_join_keys.py",
     "shown_values": "request/test_cast_rows.py",
     **dict.fromkeys(["block_residuals", "counted_files", "deleted_at_once", "listed_keys"], _TINY),
     **dict.fromkeys(["busy_core_bytes", "idle_core_bytes", "piece_cost_bytes", "check_task_bytes"], _WORK),
@@ -314,7 +314,9 @@ def test_tiny_tables_cross_all_thresholds(tmp_path: Path) -> None:
         lived(f"memory://{uuid4().hex}", "keyed")
         for kind in ("dynamic buckets", "sums", "clustered"):
             lived(str(tmp_path / kind), kind)
-    assert {one.name for one in fields(Thresholds)} - notes.read == set(ELSEWHERE)
+    unread = {one.name for one in fields(Thresholds)} - notes.read
+    # A held answer of another test may spare the Bloom filter of a chunk, or not: its own test reads it.
+    assert unread - {"bloom_read_bytes"} == set(ELSEWHERE)
     assert {name for name, found in notes.outcomes.items() if len(found) == 1} & BOTH_SIDES == set()
     assert notes.outcomes.keys() >= BOTH_SIDES
 
