@@ -327,13 +327,20 @@ class SparkEngine(SparkScans):
         Spark tasks answer a shared question. The driver answers all others.
         """
         any_question: Question[Any] = question
-        return cast("A", self._share(any_question) if isinstance(any_question, SharedQuestion) else self._ask(any_question))
+        return cast(
+            "A",
+            any_question.combine(self._parts(any_question), self.ask)
+            if isinstance(any_question, SharedQuestion)
+            else self._ask(any_question),
+        )
 
-    def _share(self, question: SharedQuestion[A]) -> A:
+    def _parts(self, question: SharedQuestion[Any]) -> Iterator[str]:
+        """Run the job of a shared question, and yield what its tasks answer. The question measures the time."""
         options = {"path": self._path, rpc.SHARED: question.to_text()}
         with raise_typed_errors(), self._reporting(question.stage):
-            parts = self._spark.read.format(FORMAT_NAME).options(**options).load().collect()
-        return question.combine((part[rpc.ANSWER] for part in parts), self.ask)
+            rows = self._spark.read.format(FORMAT_NAME).options(**options).load().collect()
+        for row in rows:
+            yield row[rpc.ANSWER]
 
     def _after_error(self, error: Exception, question: Request[A | None], identity: str | None = None) -> A | None:
         """Return the answer to a question after an error.
