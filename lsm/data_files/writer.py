@@ -18,6 +18,7 @@ from fileindex.build.options import FileIndexOptions
 from fileindex.build.writer import DataFileIndexWriter
 from fileindex.format.container import container_size, worth_storing, write_index_container
 from lsm.arrow.row_kind import retracts
+from lsm.data_file_format import PARQUET
 from lsm.keys.sort import SEQUENCE_NUMBER, VALUE_KIND
 from lsm.parquet.write.writer import ParquetFileWriter
 from lsm.schema.parquet_schema import KEY_PREFIX, file_schema, key_value_fields, needs_int96
@@ -38,7 +39,6 @@ from sparkexpr.values.plain_value import from_scalar
 INDEX_SUFFIX = ".index"
 _LOG = logger_of(__name__)
 _ADVISED: set[tuple[str, str]] = set()
-PARQUET = "parquet"
 _LAYOUT = "columns of data files"
 """Name in ``TableSchema.derived``."""
 
