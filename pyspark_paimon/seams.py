@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ class CommandLine(Protocol):
         """Run one command. An exit code other than 0 raises ``SystemExit``."""
 
 
-SEAMS: dict[str, type | Callable[..., Any]] = {
+SEAMS: dict[str, type] = {
     "after-commit": AfterCommit,
     "catalog": CatalogPlugin,
     "command": CommandLine,

@@ -18,6 +18,7 @@ import pytest
 from pyspark_paimon.spark.install import DEPENDENCIES, SHIPPED_PACKAGES
 from tests.children import run_python
 from tests.source_tree import MODULES, ROOMS, ROOT, SHORT, source
+from tests.without_plugins import IS_CORE_ALONE
 
 FLOORS = {
     "sparkexpr": (". errors", "values", "variant", "expression"),
@@ -149,7 +150,7 @@ def test_no_modules_import_each_other_in_a_circle(edges: dict[str, set[str]]) ->
 PLUGINS = "pyspark_paimon.plugins"
 
 
-needs_plugins = pytest.mark.skipif(not (ROOT / "pyspark_paimon" / "plugins").is_dir(), reason="the core alone")
+needs_plugins = pytest.mark.skipif(IS_CORE_ALONE, reason="the core alone")
 
 
 @needs_plugins
