@@ -37,7 +37,7 @@ FLOORS = {
     "lsm": (
         "deletion_vectors keys levels .",
         "arrow bucket schema",
-        "merge parquet python_values scan",
+        "merge parquet rows_in scan",
         "formats parquet/write",
         "data_file_format",
         "data_files read",

@@ -18,13 +18,13 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
+from lsm.arrow.leaf_types import with_leaves
+from lsm.arrow.pieces import in_pieces
 from lsm.arrow.row_kind import drop_retracts
 from lsm.arrow.text_form import concat_tables
 from lsm.keys.encoding import WordColumn, one_array
 from lsm.keys.sort import SEQUENCE_NUMBER, VALUE_KIND, Sorted, SortKey, sort_rows
 from lsm.merge.alignment import align_runs, table_of_rows
-from lsm.schema.leaf_types import with_leaves
-from lsm.schema.pieces import in_pieces
 from paimon_base.thresholds import thresholds
 from sparkexpr.values.arrays import arrow_array, numpy_array
 

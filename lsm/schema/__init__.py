@@ -1,5 +1,5 @@
 """Rows and schemas.
 
-Input is conformed to a table, old files are cast to a new schema, and data files get a Parquet schema.
-Public: ``conform`` (conform_input), ``lossless_cast``, ``validate_rows`` (validate_arrow), ``cast``, ``evolution``, ``parquet_schema``.
+Old files are cast to a new schema, type changes are judged by stored values, and data files get a Parquet schema.
+Public: ``cast``, ``evolution``, ``nested_parts``, ``RetypeCount`` (retype), ``parquet_schema``.
 """

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from lsm.keys.encoding import one_array
 from lsm.schema.cast import cast_values, may_parse
-from lsm.schema.conform_input import nested_parts
+from lsm.schema.nested_parts import nested_parts
 from manifest.io.errors import CastFailed
 from manifest.types.cast_rules import Cast, cast_of, keeps_values
 from manifest.types.data_type import DataType

@@ -201,6 +201,6 @@ class WriteJob:
     bucket_writers: BucketWriters | None = None
     """Dynamic buckets that this writer may add keys to. None: all."""
     fills_null: bool = True
-    """Set missing columns to null, although stored values would be lost. False: refuse rows without them (``lsm.schema.conform_input``)."""
+    """Set missing columns to null, although stored values would be lost. False: refuse rows without them (``lsm.rows_in.conform``)."""
     finds_keys: bool = True
     """Look up keys that cross partitions. False: the committer assigns partitions (``lsm.commit.rebucket``)."""

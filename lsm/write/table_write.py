@@ -18,6 +18,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lsm.arrow.pieces import in_pieces
 from lsm.arrow.row_kind import ROW_KINDS, retracts
 from lsm.bucket.router import BucketRows
 from lsm.data_files.spill import SpillDirectory
@@ -26,8 +27,7 @@ from lsm.data_files.writer import data_file_names
 from lsm.keys.encoding import one_array
 from lsm.keys.sort import DELETE, UPDATE_BEFORE
 from lsm.merge.function import merge_function_for
-from lsm.schema.conform_input import conform
-from lsm.schema.pieces import in_pieces
+from lsm.rows_in.conform import conform
 from lsm.write.base_files import ExistingFiles
 from lsm.write.bucket_assignment import AssignmentContext, bucket_assignment
 from lsm.write.bucket_contexts import BucketContexts, spill_space
@@ -231,7 +231,7 @@ class TableWrite:
         The last row of a key wins.
 
         Args:
-            batch: Rows that fit the table's schema (``lsm.schema.conform_input``).
+            batch: Rows that fit the table's schema (``lsm.rows_in.conform``).
             kinds: Row kind of each row, 0 to 3 (``+I -U +U -D``). None: all ``+I``. Append tables accept ``+I`` only.
 
         Raises:

@@ -15,9 +15,9 @@ import numpy as np
 import pyarrow as pa
 from sqlglot import exp
 
-from lsm.python_values.convert import InvalidValue, python_array
-from lsm.python_values.families import Family, family_of
-from lsm.python_values.infer import infer_type
+from lsm.rows_in.infer_type import infer_type
+from lsm.rows_in.python_families import Family, family_of
+from lsm.rows_in.python_values import InvalidValue, python_array
 from paimon_base.errors import InvalidFilter
 from paimon_base.thresholds import thresholds
 from pyspark_paimon.filter.arrow_values import literal_of_scalar

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from fileindex.predicate.tree import TRUE, ColumnRef, In, Predicate, all_of
 from lsm.keys.key_set import KeySet
 from lsm.keys.sort import DELETE, INSERT, UPDATE_AFTER
-from lsm.schema.conform_input import conform
+from lsm.rows_in.conform import conform
 from lsm.write.bucket_writer import WriteJob
 from lsm.write.copy_on_write import AppendMerge, Successors
 from lsm.write.table_write import TableWrite

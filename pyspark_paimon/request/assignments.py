@@ -10,9 +10,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import PlainSerializer, PlainValidator, TypeAdapter
 
-from lsm.python_values.columns import python_scalar
-from lsm.schema.conform_input import conform
-from lsm.schema.validate_arrow import validate_rows
+from lsm.rows_in.check import validate_rows
+from lsm.rows_in.conform import conform
+from lsm.rows_in.python_column import python_scalar
 from manifest.io.errors import SchemaMismatch, UnsupportedTable
 from manifest.schema.merge_options import MergeOptions
 from manifest.schema.table_schema import BucketMode, TableSchema
@@ -188,7 +188,7 @@ def _bind_text(name: str, text: str, schema: TableSchema, spark: Any) -> Any:
     """
     from sqlglot.errors import ParseError  # noqa: PLC0415  # see test_imports
 
-    from lsm.schema.lossless_cast import may_cast  # noqa: PLC0415  # as above
+    from lsm.rows_in.lossless_cast import may_cast  # noqa: PLC0415  # as above
     from pyspark_paimon.filter.bind_terms import assigned  # noqa: PLC0415  # as above
 
     try:

@@ -13,11 +13,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lsm.arrow.leaf_types import with_leaves
 from lsm.arrow.row_kind import ROW_KIND
 from lsm.keys.encoding import one_array
-from lsm.schema.conform_input import takeable
-from lsm.schema.leaf_types import with_leaves
-from lsm.schema.refused_rows import refused_rows
+from lsm.rows_in.conform import takeable
+from lsm.rows_in.refused_rows import refused_rows
 from manifest.io.errors import SchemaMismatch
 from manifest.schema.merge_on_write import fixed_columns, is_wider
 from manifest.schema.table_schema import TableSchema

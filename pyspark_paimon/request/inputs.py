@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any, get_args
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lsm.arrow.leaf_types import with_leaves
 from lsm.arrow.row_kind import ROW_KIND, ROW_KINDS
-from lsm.python_values.columns import python_column
-from lsm.schema.leaf_types import with_leaves
-from lsm.schema.lossless_cast import LossyCast, lossless_cast, may_cast
-from lsm.schema.validate_arrow import validate_batches
+from lsm.rows_in.check import validate_batches
+from lsm.rows_in.lossless_cast import LossyCast, lossless_cast, may_cast
+from lsm.rows_in.python_column import python_column
 from manifest.io.errors import SchemaMismatch
 from manifest.schema.partial_rows import PartialRows
 from manifest.schema.table_schema import TableSchema

@@ -40,7 +40,7 @@ def keys_of(keys: Keys, schema: TableSchema, method: str) -> KeySet:
         SchemaMismatch: a key column is missing, another column is present, or a value does not fit.
         NullInKey: a key has a null.
     """
-    from lsm.schema.conform_input import conform  # noqa: PLC0415  # see test_imports
+    from lsm.rows_in.conform import conform  # noqa: PLC0415  # see test_imports
 
     if not schema.is_primary_key_table:
         raise InvalidArgument(f"{method} finds rows by primary key, and the table has none; give a filter")

@@ -64,7 +64,7 @@ def constant(path: tuple[str, ...], value: object, schema: TableSchema) -> Expre
         InvalidArgument: The field is of a nested type.
         SchemaMismatch: The field cannot have the value.
     """
-    from lsm.python_values.columns import python_scalar  # noqa: PLC0415  # as above
+    from lsm.rows_in.python_column import python_scalar  # noqa: PLC0415  # as above
     from sparkexpr.values.plain_value import plain_array, plain_values  # noqa: PLC0415  # rarely needed
 
     name, field_type = ".".join(path), _type_of(path, schema)
@@ -114,7 +114,7 @@ def _type_of(path: tuple[str, ...], schema: TableSchema) -> DataType:
 
 def _check_type(name: str, new: Expression, field_type: DataType) -> None:
     """Raise ``SchemaMismatch`` for a value that a field cannot have."""
-    from lsm.schema.lossless_cast import may_cast  # noqa: PLC0415  # see test_imports
+    from lsm.rows_in.lossless_cast import may_cast  # noqa: PLC0415  # see test_imports
 
     if isinstance(new, LiteralValue) and new.value is None:
         fits = field_type.nullable

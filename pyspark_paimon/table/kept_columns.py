@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from lsm.arrow.row_kind import ROW_KIND
 from lsm.keys.key_set import KeySet
-from lsm.schema.conform_input import conform
+from lsm.rows_in.conform import conform
 from manifest.io.errors import SchemaMismatch
 from manifest.schema.partial_rows import PartialRows
 from paimon_base.errors import InvalidArgument

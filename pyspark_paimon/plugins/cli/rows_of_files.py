@@ -16,7 +16,7 @@ from typing import Any, BinaryIO, get_args
 import pyarrow as pa
 
 from lsm.arrow.csv_source import CsvSource
-from lsm.schema.leaf_types import with_leaves
+from lsm.arrow.leaf_types import with_leaves
 from manifest.io.errors import SchemaMismatch
 from manifest.schema.table_schema import TableSchema
 from paimon_base.errors import InvalidArgument, PaimonError

@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 
 from lsm.arrow.row_kind import ROW_KIND
-from lsm.schema.conform_input import conform
+from lsm.rows_in.conform import conform
 from lsm.write.new_version import NewVersion
 from manifest.io.errors import SchemaMismatch, UnsupportedTable
 from manifest.schema.table_schema import TableSchema

@@ -14,8 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lsm.arrow.row_kind import ROW_KIND
-from lsm.python_values.columns import python_scalar
-from lsm.schema.conform_input import conform
+from lsm.rows_in.conform import conform
+from lsm.rows_in.python_column import python_scalar
 from lsm.write.new_version import NewVersion
 from manifest.io.errors import SchemaMismatch
 from manifest.schema.table_schema import BucketMode, TableSchema

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from lsm.arrow.row_kind import ROW_KIND
 from lsm.bucket.router import BucketRows, route
-from lsm.schema.conform_input import conform
+from lsm.rows_in.conform import conform
 from manifest.schema.table_schema import BucketMode, TableSchema
 from paimon_base.thresholds import thresholds
 from pyspark_paimon.request.inputs import split_kinds

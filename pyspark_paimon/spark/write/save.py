@@ -11,7 +11,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from lsm.arrow.row_kind import ROW_KIND
-from lsm.schema.conform_input import conform
+from lsm.rows_in.conform import conform
 from manifest.io.errors import TableExists, TableNotFound
 from manifest.schema.table_schema import TableSchema
 from manifest.schema.validation import build_schema

@@ -19,7 +19,7 @@ from pyspark.sql import datasource as ds
 from pyspark.sql.types import StructType
 
 from lsm.bucket.dynamic import BucketWriters
-from lsm.schema.validate_arrow import validate_rows
+from lsm.rows_in.check import validate_rows
 from lsm.write.bucket_writer import WriteJob
 from lsm.write.table_write import TableWrite
 from manifest.commit.file_store_commit import FileStoreCommit

@@ -75,7 +75,7 @@ def lossless_cast(column: Any, target: Any) -> Any:
     [1, None]
     >>> lossless_cast(pa.array([[0.1]]), pa.list_(pa.float32()))
     Traceback (most recent call last):
-    lsm.schema.lossless_cast.LossyCast: a value of Arrow list<item: double> would be rounded to become list<item: float>
+    lsm.rows_in.lossless_cast.LossyCast: a value of Arrow list<item: double> would be rounded to become list<item: float>
     """
     source = column.type
     try:

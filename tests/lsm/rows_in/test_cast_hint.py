@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from lsm.schema.conform_input import conform
+from lsm.rows_in.conform import conform
 from manifest.io.errors import SchemaMismatch
 from manifest.schema.validation import build_schema
 from sparkexpr.values.column_type import Kind

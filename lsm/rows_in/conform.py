@@ -6,7 +6,6 @@ Every value stays unchanged, or an error is raised. Deletes by key get values fo
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
 from decimal import Decimal
 from itertools import starmap
 from typing import Any
@@ -15,23 +14,23 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lsm.arrow.leaf_types import with_leaves, without_views
 from lsm.keys.encoding import one_array
 from lsm.keys.sort import DELETE
-from lsm.schema.leaf_types import with_leaves, without_views
-from lsm.schema.lossless_cast import LossyCast, cast_hint, first_lossy_row, lossless_cast, may_cast, missing_hint, shorter_hint, wider_hint
+from lsm.rows_in.lossless_cast import LossyCast, cast_hint, first_lossy_row, lossless_cast, may_cast, missing_hint, shorter_hint, wider_hint
+from lsm.schema.nested_parts import nested_parts
 from manifest.io.errors import NullInKey, SchemaMismatch
 from manifest.schema.merge_options import MergeOptions
 from manifest.schema.partial_rows import PartialRows
 from manifest.schema.table_schema import TableSchema
 from manifest.types.data_type import MAX_LENGTH, DataField, DataType, default_scalar
 from paimon_base.errors import did_you_mean
-from paimon_base.hidden_nulls import cast_nested, entry_lists
+from paimon_base.hidden_nulls import cast_nested
 from sparkexpr.values.arrays import Mask, numpy_array
 from sparkexpr.values.column_type import BINARIES, STRINGS, Kind
 
 _DELETE_TEXT = "-D"
 """``DELETE`` in a column of kinds."""
-_VARIANT_PART = DataType(Kind.VARBINARY, length=MAX_LENGTH, nullable=False)
 
 
 def conform(rows: Any, schema: TableSchema, kinds: Any = None, *, fills_null: bool = True) -> Any:
@@ -185,29 +184,6 @@ def _overlong(column: Any, data_type: DataType) -> tuple[int, DataType] | None:
 
 def _is_bounded(data_type: DataType) -> bool:
     return (data_type.kind in STRINGS | BINARIES and data_type.length < MAX_LENGTH) or any(map(_is_bounded, data_type.children))
-
-
-def nested_parts(column: Any, data_type: DataType) -> Iterator[tuple[Any, DataType]]:
-    """Yield the inner values of a nested column, and their types.
-
-    Fields of rows are found by name: their order is not that of the type.
-    """
-    for array in column.chunks if isinstance(column, pa.ChunkedArray) else [column]:
-        match data_type.kind:
-            case Kind.ROW:
-                valid = array.drop_null()
-                yield from ((pc.struct_field(valid, [valid.type.get_field_index(field.name)]), field.type) for field in data_type.fields)
-            case Kind.VARIANT:
-                valid = array.drop_null()
-                yield from ((pc.struct_field(valid, [valid.type.get_field_index(part.name)]), _VARIANT_PART) for part in data_type.arrow)
-            case Kind.ARRAY | Kind.VECTOR:
-                yield array.flatten(), data_type.part("element")
-            case Kind.MULTISET:
-                yield entry_lists(array).flatten().field(0), data_type.part("element")
-            case Kind.MAP:
-                entries = entry_lists(array).flatten()
-                yield entries.field(0), data_type.part("key")
-                yield entries.field(1), data_type.part("value")
 
 
 def complete_deletes(rows: pa.Table, schema: TableSchema, kinds: Any = None) -> pa.Table:

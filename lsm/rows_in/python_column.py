@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from lsm.python_values.convert import InvalidValue, python_array
-from lsm.python_values.families import CONVERSION_ERRORS, without_nan
-from lsm.python_values.infer import infer_type
-from lsm.schema.lossless_cast import values_hint
+from lsm.rows_in.infer_type import infer_type
+from lsm.rows_in.lossless_cast import values_hint
+from lsm.rows_in.python_families import CONVERSION_ERRORS, without_nan
+from lsm.rows_in.python_values import InvalidValue, python_array
 from manifest.io.errors import SchemaMismatch
 
 

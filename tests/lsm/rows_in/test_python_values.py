@@ -19,9 +19,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lsm.python_values.columns import python_column
-from lsm.python_values.convert import InvalidValue, python_array
-from lsm.schema.conform_input import conform
+from lsm.rows_in.conform import conform
+from lsm.rows_in.python_column import python_column
+from lsm.rows_in.python_values import InvalidValue, python_array
 from manifest.io.errors import SchemaMismatch
 from manifest.schema.validation import build_schema
 from paimon_base.errors import InvalidArgument, PaimonError

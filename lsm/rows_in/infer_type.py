@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from lsm.python_values.convert import InvalidValue
-from lsm.python_values.families import ARROW_TYPES, Family, family_of, without_pandas_nulls
+from lsm.rows_in.python_families import ARROW_TYPES, Family, family_of, without_pandas_nulls
+from lsm.rows_in.python_values import InvalidValue
 
 _WIDER = {
     frozenset({Family.INT, Family.FLOAT}): Family.FLOAT,

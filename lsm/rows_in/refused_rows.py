@@ -11,8 +11,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lsm.schema.conform_input import conform_column
-from lsm.schema.lossless_cast import LossyCast, lossless_cast
+from lsm.rows_in.conform import conform_column
+from lsm.rows_in.lossless_cast import LossyCast, lossless_cast
 from manifest.io.errors import NullInKey, SchemaMismatch
 from manifest.types.data_type import MAX_LENGTH, DataField, DataType
 from paimon_base.hidden_nulls import entry_lists

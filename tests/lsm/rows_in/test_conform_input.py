@@ -14,10 +14,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lsm.schema import refused_rows as refused_rows_module
-from lsm.schema.conform_input import conform, conform_column
-from lsm.schema.lossless_cast import lossless_cast
-from lsm.schema.refused_rows import refused_rows
+from lsm.rows_in import refused_rows as refused_rows_module
+from lsm.rows_in.conform import conform, conform_column
+from lsm.rows_in.lossless_cast import lossless_cast
+from lsm.rows_in.refused_rows import refused_rows
 from manifest.io.errors import NullInKey, SchemaMismatch
 from manifest.schema.table_schema import TableSchema
 from manifest.schema.validation import build_schema

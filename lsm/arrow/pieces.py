@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lsm.schema.leaf_types import with_leaves, without_views
+from lsm.arrow.leaf_types import with_leaves, without_views
 from paimon_base.thresholds import thresholds
 
 _FARTHEST = (1 << 31) - 1

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lsm.schema import pieces
-from lsm.schema.pieces import in_pieces
+from lsm.arrow import pieces
+from lsm.arrow.pieces import in_pieces
 from lsm.write import table_write
 from paimon_base.thresholds import Thresholds, use_thresholds
 from pyspark_paimon import Table

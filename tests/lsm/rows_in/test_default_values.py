@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from lsm.schema.conform_input import conform
+from lsm.rows_in.conform import conform
 from manifest.io.errors import InvalidSchema, NullInKey, UnsupportedTable
 from manifest.schema.table_schema import TableSchema
 from manifest.schema.validation import build_schema

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lsm.schema.validate_arrow import validate_batches, validate_rows
+from lsm.rows_in.check import validate_batches, validate_rows
 from manifest.io.errors import SchemaMismatch
 from pyspark_paimon import Table
 

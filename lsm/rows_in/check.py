@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lsm.schema.lossless_cast import first_row
+from lsm.rows_in.lossless_cast import first_row
 from manifest.io.errors import SchemaMismatch
 
 

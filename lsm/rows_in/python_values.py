@@ -17,8 +17,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lsm.python_values.families import ARROW_TYPES, CONVERSION_ERRORS, Family, family_of, without_pandas_nulls
-from lsm.schema.lossless_cast import first_row, lossless_cast, may_cast
+from lsm.rows_in.lossless_cast import first_row, lossless_cast, may_cast
+from lsm.rows_in.python_families import ARROW_TYPES, CONVERSION_ERRORS, Family, family_of, without_pandas_nulls
 from paimon_base.errors import InvalidArgument
 from sparkexpr.values.plain_value import fixed_array
 from sparkexpr.values.variant_type import is_variant_type
@@ -57,7 +57,7 @@ def python_array(values: Sequence[Any], target: pa.DataType) -> Any:
     [{'x': 1}, None]
     >>> python_array([[1], [2, 2.5]], pa.list_(pa.int32()))
     Traceback (most recent call last):
-    lsm.python_values.convert.InvalidValue: (1, '[1]', '2.5 (float) does not fit int32: Float value 2.500000 was truncated converting to int32')
+    lsm.rows_in.python_values.InvalidValue: (1, '[1]', '2.5 (float) does not fit int32: Float value 2.500000 was truncated converting to int32')
     """
     values, kinds = without_pandas_nulls(values)
     families = {family_of(kind) for kind in kinds}
