@@ -18,10 +18,11 @@ from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING
 
+from lsm.rows_in.policy import MissingColumns
 from manifest.io.paths import MAIN_BRANCH
 from paimon_base.errors import InvalidArgument, UnsupportedType
 from pyspark_paimon.filter.columns import resolve
-from pyspark_paimon.request.requests import MissingColumns, Mode
+from pyspark_paimon.request.requests import Mode
 from pyspark_paimon.results.results import WriteResult
 from pyspark_paimon.spark.wire.errors import SparkUnavailable
 from pyspark_paimon.table.table import Table

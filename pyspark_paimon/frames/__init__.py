@@ -1,4 +1,4 @@
 """Conversion of schemas and values between Arrow, pandas and Spark.
 
-Public: ``spark_schema`` (spark_types), ``pandas_frames``.
+Public: ``spark_schema`` (spark_types), ``spark_frame`` (pandas_frames).
 """

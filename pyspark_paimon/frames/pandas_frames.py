@@ -7,15 +7,13 @@ is stored as the instant of that local time in the session's zone.
 from __future__ import annotations
 
 import warnings
-from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from lsm.rows_in.arrow import frame_column, index_levels
 from manifest.io.errors import SchemaMismatch
-from paimon_base.errors import InvalidArgument
-from paimon_base.texts import count_text
 from pyspark_paimon.frames.spark_functions import quote_name
 
 if TYPE_CHECKING:
@@ -40,7 +38,7 @@ def spark_frame(data: ps.DataFrame, schema: pa.Schema, index_col: str | Sequence
         SchemaMismatch: a level would become a column that the frame already has or that the table lacks. Or a level has categories of
             a type without Spark literals.
     """
-    names = [_name(label) for label in data.columns]
+    names = [frame_column(label) for label in data.columns]
     levels = index_levels(data.index.names, names, schema.names, index_col)
     index_columns = [_DROPPED.format(position) if level is None else level for position, level in enumerate(levels)]
     keeps_index = any(level is not None for level in levels)
@@ -52,49 +50,6 @@ def spark_frame(data: ps.DataFrame, schema: pa.Schema, index_col: str | Sequence
         names, dtypes = [*index_columns, *names], [*(data.index.dtypes if len(index_columns) > 1 else [data.index.dtype]), *dtypes]
     frame = _with_wall_clocks(_with_categories(frame, names, dtypes), names, schema)
     return frame.drop(*(name for name, level in zip(index_columns, levels, strict=True) if level is None)) if keeps_index else frame
-
-
-def index_levels(
-    index_names: Sequence[object], columns: Sequence[str], table_columns: Sequence[str], index_col: str | Sequence[str] | None = None
-) -> list[str | None]:
-    """Return the column of each level of an index.
-
-    None: the level is left out. Raises the errors of ``spark_frame``.
-
-    >>> index_levels(["id", None], ["city"], ["id", "city"]), index_levels([None], ["city"], ["id", "city"], "id")
-    (['id', None], ['id'])
-    >>> index_levels(["town"], ["id"], ["id", "city"])
-    Traceback (most recent call last):
-    pyspark_paimon.SchemaMismatch: index 'town' is no column of the table, which has: id, city; ...
-    """
-    if index_col is not None:
-        level_names = [index_col] if isinstance(index_col, str) else list(index_col)
-        if len(level_names) != len(index_names):
-            raise InvalidArgument(
-                f"index_col has {count_text(len(level_names), 'name')} ({', '.join(level_names)}), but the index has {count_text(len(index_names), 'level')}; name each level"
-            )
-        levels: list[str | None] = [*level_names]
-    else:
-        levels = [None if name is None or _name(name) in columns else _name(name) for name in index_names]
-    for level in filter(None, levels):
-        if level in columns:
-            raise SchemaMismatch(
-                f"'{level}' is both a column and an index of the frame; drop the index with reset_index(drop=True), or rename it"
-            )
-        if level not in table_columns:
-            what = f"index '{level}' is no column of the table, which has: {', '.join(table_columns)}"
-            raise SchemaMismatch(f"{what}; drop it with reset_index(drop=True), or name its column by index_col")
-    repeated = [level for level, times in Counter(filter(None, levels)).items() if times > 1]
-    if repeated:
-        raise SchemaMismatch(f"several levels of the index are named {', '.join(repeated)}; rename them")
-    return levels
-
-
-def _name(label: object) -> str:
-    """Return the column name that pandas-on-Spark gives a label."""
-    if isinstance(label, tuple):
-        return str(label[0]) if len(label) == 1 else f"({', '.join(map(str, label))})"
-    return str(label)
 
 
 def _with_categories(frame: DataFrame, names: Sequence[str], dtypes: Sequence[Any]) -> DataFrame:

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 
 from lsm.commit.rebucket import rebucket
 from lsm.commit.row_transaction import RowTransaction, resequence
+from lsm.rows_in.arrow import ArrowRows
 from lsm.write.bucket_writer import WriteJob
 from lsm.write.table_write import TableWrite
 from manifest.commit.conflicts import BucketId
@@ -29,7 +30,7 @@ from pyspark_paimon.jobs.counting import publish_rows, write_counters, write_res
 from pyspark_paimon.jobs.progress import FlushProgress
 from pyspark_paimon.request.inputs import split_kinds
 from pyspark_paimon.request.partition_spec import replaced_partitions
-from pyspark_paimon.request.requests import ArrowRows, WriteRequest
+from pyspark_paimon.request.requests import WriteRequest
 from pyspark_paimon.results.counters import Stopwatch
 from pyspark_paimon.results.results import ProgressEvent, WriteResult
 

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar
 
+from lsm.rows_in.arrow import ArrowRows
 from paimon_base.lazy import LazyModule
 from pyspark_paimon.request.assignments import SentAssignments
 from pyspark_paimon.request.bound import BoundRows
 from pyspark_paimon.request.merge import MergeRequest
 from pyspark_paimon.request.operation import OpenTable, Operation
-from pyspark_paimon.request.requests import ArrowRows, DeleteRequest, WriteRequest
+from pyspark_paimon.request.requests import DeleteRequest, WriteRequest
 from pyspark_paimon.results.results import MergeResult, WriteResult
 
 if TYPE_CHECKING:

@@ -10,9 +10,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import PlainSerializer, PlainValidator, TypeAdapter
 
+from lsm.rows_in.arrow import python_scalar
 from lsm.rows_in.check import validate_rows
 from lsm.rows_in.conform import conform
-from lsm.rows_in.python_column import python_scalar
 from manifest.io.errors import SchemaMismatch, UnsupportedTable
 from manifest.schema.merge_options import MergeOptions
 from manifest.schema.table_schema import BucketMode, TableSchema

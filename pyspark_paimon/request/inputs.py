@@ -6,35 +6,26 @@ Rows are an Arrow stream of this process, or a Spark DataFrame that stays on the
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from itertools import chain, islice
-from typing import TYPE_CHECKING, Any, get_args
+from typing import Any, get_args
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from lsm.arrow.leaf_types import with_leaves
 from lsm.arrow.row_kind import ROW_KIND, ROW_KINDS
+from lsm.rows_in.arrow import ACCEPTED, ArrowRows, arrow_rows
 from lsm.rows_in.check import validate_batches
-from lsm.rows_in.lossless_cast import LossyCast, lossless_cast, may_cast
-from lsm.rows_in.python_column import python_column
+from lsm.rows_in.policy import CastErrors, CastMode
 from manifest.io.errors import SchemaMismatch
 from manifest.schema.partial_rows import PartialRows
 from manifest.schema.table_schema import TableSchema
 from paimon_base.errors import InvalidArgument, UnsupportedType
-from paimon_base.thresholds import thresholds
-from pyspark_paimon.frames.pandas_frames import index_levels, spark_frame
-from pyspark_paimon.request.requests import ArrowRows, CastErrors, CastMode, Rows, SparkRows, WriteRequest
+from pyspark_paimon.frames.pandas_frames import spark_frame
+from pyspark_paimon.request.requests import Rows, SparkRows, WriteRequest
 from pyspark_paimon.typing import Data
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-_ACCEPTED = (
-    "a pyarrow Table, RecordBatch, RecordBatchReader or Dataset, an iterable of RecordBatches, a list of dicts, a dict of lists, "
-    "a pandas DataFrame, one of polars, Spark or pandas-on-Spark, or another object with an Arrow C stream"
-)
 
 
 def rows_of(data: Data, schema: pa.Schema, *, widens: bool = False) -> Rows:
@@ -50,7 +41,7 @@ def rows_of(data: Data, schema: pa.Schema, *, widens: bool = False) -> Rows:
     >>> rows_of(pa.table({"id": [1]}), pa.schema([("id", pa.int64())])).schema.names
     ['id']
     """
-    rows = _rows(data, schema, widens)
+    rows: Rows = _spark_rows(data, schema) if type(data).__module__.startswith("pyspark.") else arrow_rows(data, schema, widens=widens)
     if isinstance(rows, ArrowRows):
         rows = replace(rows, reader=validate_batches(rows.reader))
     repeated = [name for name, times in Counter(rows.schema.names).items() if times > 1]
@@ -80,7 +71,7 @@ def castable_rows(
         raise InvalidArgument(
             "cast=True casts rows of this process; cast the columns of a DataFrame in Spark, such as df.withColumn('n', try_cast('n', 'int'))"
         )
-    from pyspark_paimon.request.cast_rows import CastRows, widened  # noqa: PLC0415  # few writes cast
+    from lsm.rows_in.requested_cast import CastRows, widened  # noqa: PLC0415  # few writes cast
 
     reader = rows.reader
     if widens:
@@ -94,80 +85,6 @@ def castable_rows(
 def _castable(leaf: pa.DataType) -> pa.DataType:
     """Return the type of Python values that a cast makes values of type ``leaf``."""
     return pa.float64() if pa.types.is_float32(leaf) else leaf
-
-
-def _rows(data: Any, schema: pa.Schema, widens: bool) -> Rows:
-    match data:
-        case pa.Table():
-            return ArrowRows(data.to_reader())
-        case pa.RecordBatch():
-            return ArrowRows(pa.RecordBatchReader.from_batches(data.schema, [data]))
-        case pa.RecordBatchReader():
-            return ArrowRows(data)
-    if type(data).__module__.startswith("pyspark."):
-        return _spark_rows(data, schema)
-    if is_a(data, "pandas", "DataFrame"):
-        return _pandas_rows(data, schema, widens)
-    if is_a(data, "polars", "LazyFrame"):
-        data = data.collect()
-    if is_a(data, "pyarrow._dataset", "Dataset"):
-        return ArrowRows(data.scanner().to_reader())
-    if isinstance(data, Mapping):
-        return ArrowRows(_named_columns(data, schema, widens).to_reader())
-    if hasattr(data, "__arrow_c_stream__"):
-        try:
-            return ArrowRows(pa.RecordBatchReader.from_stream(data))
-        except pa.ArrowInvalid as error:  # a stream of one column's values
-            raise InvalidArgument(f"rows cannot be written from {type(data).__name__}: {error}; use {_ACCEPTED}") from error
-    if isinstance(data, Iterable) and not isinstance(data, str | bytes):
-        return _iterable_rows(data, schema, widens)
-    raise InvalidArgument(f"rows cannot be written from {type(data).__name__}; use {_ACCEPTED}")
-
-
-def _iterable_rows(data: Iterable[object], schema: pa.Schema, widens: bool) -> Rows:
-    items = iter(data)
-    first = next(items, None)
-    if first is None:
-        return ArrowRows(pa.RecordBatchReader.from_batches(schema, []))
-    if isinstance(first, Mapping):
-        dicts = [first, *items]
-        return ArrowRows(_dict_rows(dicts, schema, widens).to_reader(), _column_sets(dicts))
-    if not isinstance(first, pa.RecordBatch | pa.Table):
-        raise InvalidArgument(f"rows cannot be written from an iterable of {type(first).__name__}; use {_ACCEPTED}")
-
-    def batches() -> Iterator[pa.RecordBatch]:
-        for item in chain([first], items):
-            if not isinstance(item, pa.RecordBatch | pa.Table):
-                raise InvalidArgument(
-                    f"an iterable of batches has an item of type {type(item).__name__}: give record batches or tables only"
-                )
-            if not item.schema.equals(first.schema):
-                raise SchemaMismatch(f"the batches differ: one has ({_shown(first.schema)}), another ({_shown(item.schema)})")
-            yield from item.to_batches() if isinstance(item, pa.Table) else (item,)
-
-    return ArrowRows(pa.RecordBatchReader.from_batches(first.schema, batches()))
-
-
-def is_a(data: object, module: str, name: str) -> bool:
-    """Return whether a base class has this module and name.
-
-    Importing pandas, polars or datasets takes longer than a small write.
-    """
-    return any(f"{kind.__module__}.".startswith(f"{module}.") and kind.__name__ == name for kind in type(data).__mro__)
-
-
-def _dict_rows(rows: Sequence[Any], schema: pa.Schema, widens: bool) -> pa.Table:
-    """Convert dicts to a table. Missing keys are null."""
-    if wrong := next((row for row in rows if not isinstance(row, Mapping)), None):
-        raise InvalidArgument(f"an iterable of dicts has {wrong!r:.40} of type {type(wrong).__name__}; give all rows as dicts, or none")
-    names = dict.fromkeys(chain.from_iterable(rows))
-    return _named_columns({name: [row.get(name) for row in rows] for name in names}, schema, widens)
-
-
-def _column_sets(rows: Sequence[Any]) -> tuple[frozenset[str], ...]:
-    """Return the different sets of keys of the dicts. Empty: all have the same."""
-    names = set(chain.from_iterable(rows))
-    return () if all(len(row) == len(names) for row in rows) else tuple(set(map(frozenset, rows)))
 
 
 def partial_rows(rows: Rows, schema: TableSchema) -> tuple[PartialRows, ...]:
@@ -187,93 +104,13 @@ def refuse_ragged(rows: Rows, schema: TableSchema, request: WriteRequest) -> Non
             raise SchemaMismatch(f"some of the rows have other keys: {refusal}")
 
 
-def _named_columns(columns: Mapping[Any, Any], schema: pa.Schema, widens: bool) -> pa.Table:
-    """Convert columns by name to the table's types.
-
-    Dicts are MAP entries where the table has a MAP column.
-    """
-    if wrong := [name for name in columns if not isinstance(name, str)]:
-        raise InvalidArgument(f"columns are given by their names, not by {wrong[0]!r}")
-    arrays = {}
-    for name, values in columns.items():
-        arrow_type = _table_type(name, schema)
-        if not hasattr(values, "__iter__") or isinstance(values, str | bytes) or getattr(values, "ndim", 1) == 0:
-            raise InvalidArgument(f"column '{name}' is given as {type(values).__name__}; a list of values is wanted: {{'{name}': [...]}}")
-        arrays[name] = python_column(name, values, arrow_type, widens=widens)
-    try:
-        return pa.table(arrays)
-    except pa.ArrowInvalid as error:
-        lengths = ", ".join(f"{name} {len(array)}" for name, array in arrays.items())
-        raise SchemaMismatch(f"the columns have different lengths: {lengths}") from error
-
-
-def _shown(schema: pa.Schema) -> str:
-    return ", ".join(f"{field.name} {field.type}" for field in schema)
-
-
-def _pandas_rows(frame: pd.DataFrame, schema: pa.Schema, widens: bool) -> Rows:
-    """Convert columns and index levels of a frame by name.
-
-    Columns of Python objects get the table's types.
-    """
-    levels = index_levels(frame.index.names, [str(name) for name in frame.columns], schema.names)
-    if any(levels):
-        frame = frame.reset_index(level=[position for position, level in enumerate(levels) if level is not None])
-    names = [str(name) for name in frame.columns]
-    if len(set(names)) < len(names):
-        return ArrowRows(pa.RecordBatchReader.from_batches(pa.schema([(name, pa.null()) for name in names]), []))
-    types = [_table_type(name, schema) for name in names]
-    step = thresholds.pandas_rows
-    first = _pandas_batch(frame.iloc[:step] if len(frame) > step and not widens else frame, names, types, 0, widens)
-    step = max(step, first.num_rows)
-
-    def batches() -> Iterator[pa.RecordBatch]:
-        yield first
-        for start in range(step, len(frame), step):
-            batch = _pandas_batch(frame.iloc[start : start + step], names, first.schema.types, start, False)
-            yield _same_types(batch, first.schema)
-
-    return ArrowRows(pa.RecordBatchReader.from_batches(first.schema, batches()))
-
-
-def _table_type(name: str, schema: pa.Schema) -> pa.DataType | None:
-    index = schema.get_field_index(name)
-    return schema.field(index).type if index >= 0 else None
-
-
-def _pandas_batch(
-    frame: pd.DataFrame, names: Sequence[str], types: Sequence[pa.DataType | None], start: int, widens: bool
-) -> pa.RecordBatch:
-    arrays = []
-    for position, (name, arrow_type) in enumerate(zip(names, types, strict=True)):
-        array = python_column(name, frame.iloc[:, position], arrow_type, first_row=start, widens=widens)
-        arrays.append(array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array)
-    return pa.record_batch(arrays, names=list(names)) if arrays else pa.record_batch({})
-
-
-def _same_types(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """Cast a later batch to the types of the first.
-
-    Raises ``SchemaMismatch`` where values would change.
-    """
-    arrays = []
-    for name, array, arrow_type in zip(schema.names, batch.columns, schema.types, strict=True):
-        try:
-            arrays.append(lossless_cast(array, arrow_type) if may_cast(array.type, arrow_type) else array)
-        except LossyCast as error:
-            raise SchemaMismatch(f"column '{name}' of the pandas DataFrame holds values of several types: {error}") from error
-        if arrays[-1].type != arrow_type:
-            raise SchemaMismatch(f"column '{name}' of the pandas DataFrame holds values of several types: {arrow_type} and {array.type}")
-    return pa.record_batch(arrays, schema=schema)
-
-
 def _spark_rows(data: Any, schema: pa.Schema) -> Rows:
     if type(data).__module__.startswith("pyspark.pandas"):
         if not hasattr(data, "to_spark"):
             raise InvalidArgument(f"rows cannot be written from pandas-on-Spark's {type(data).__name__}; use a DataFrame")
         data = spark_frame(data, schema)
     if not (hasattr(data, "toArrow") and hasattr(data, "schema")):
-        raise InvalidArgument(f"rows cannot be written from Spark's {type(data).__name__}; use {_ACCEPTED}")
+        raise InvalidArgument(f"rows cannot be written from Spark's {type(data).__name__}; use {ACCEPTED}")
     from pyspark_paimon.frames.spark_types import arrow_for_spark  # noqa: PLC0415  # data is a DataFrame: pyspark is loaded
 
     try:

@@ -15,11 +15,11 @@ import pyarrow.compute as pc
 
 from fileindex.predicate.tree import ColumnRef, In, Predicate, all_of
 from lsm.keys.key_set import KeySet
+from lsm.rows_in.arrow import ArrowRows, is_a
 from manifest.io.errors import SchemaMismatch
 from manifest.schema.table_schema import TableSchema
 from paimon_base.errors import InvalidArgument
-from pyspark_paimon.request.inputs import is_a, rows_of
-from pyspark_paimon.request.requests import ArrowRows
+from pyspark_paimon.request.inputs import rows_of
 from pyspark_paimon.typing import Keys, LocalRows
 from sparkexpr.values.arrays import arrow_array
 from sparkexpr.values.column_type import FLOATS

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import pyarrow as pa
 
-from lsm.rows_in.python_column import python_scalar
+from lsm.rows_in.arrow import python_scalar
 from manifest.io.errors import SchemaMismatch
 from manifest.options.core_options import CoreOptions
 from manifest.schema.table_schema import TableSchema

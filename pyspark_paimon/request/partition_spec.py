@@ -66,7 +66,7 @@ def _with_zone(name: str, value: str | None, schema: TableSchema) -> str | None:
 
 def _text(name: str, value: object, schema: TableSchema) -> str | None:
     """Return text that a filter reads as ``value``."""
-    from lsm.rows_in.python_column import python_scalar  # noqa: PLC0415  # see test_imports
+    from lsm.rows_in.arrow import python_scalar  # noqa: PLC0415  # see test_imports
 
     type_ = schema.field(name).type
     try:

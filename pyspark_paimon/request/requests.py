@@ -18,6 +18,7 @@ from pydantic import Field
 from fileindex.predicate.tree import Predicate
 from lsm.aggregate.names import AggregateName
 from lsm.keys.sort import SortColumn
+from lsm.rows_in.arrow import ArrowRows
 from manifest.options.core_options import OWN_BRANCH
 from manifest.snapshot.commit_info import commit_properties
 from manifest.snapshot.snapshot import BATCH_IDENTIFIER
@@ -39,10 +40,6 @@ if TYPE_CHECKING:
 
 A = TypeVar("A")
 Mode: TypeAlias = Literal["upsert", "append", "overwrite"]
-MissingColumns: TypeAlias = Literal["refuse", "null", "keep"]
-SchemaMode: TypeAlias = Literal["merge"]
-CastMode: TypeAlias = bool | Literal["round"]
-CastErrors: TypeAlias = Literal["raise", "null", "collect"]
 Progress: TypeAlias = "Callable[[ProgressEvent], None]"
 
 ClusterStrategyName: TypeAlias = Literal["order", "zorder", "hilbert"]
@@ -255,23 +252,6 @@ class OrphanFile(Message):
     path: str
     size: int
     mtime_ms: int
-
-
-@dataclass(frozen=True)
-class ArrowRows:
-    """A stream of Arrow batches in this process.
-
-    It is read once and never held whole in memory.
-    """
-
-    reader: pa.RecordBatchReader
-    column_sets: tuple[frozenset[str], ...] = ()
-    """Different sets of keys of the given dicts. Empty: all rows have all columns."""
-
-    @property
-    def schema(self) -> pa.Schema:
-        """Arrow schema of the stream."""
-        return self.reader.schema
 
 
 @dataclass(frozen=True)

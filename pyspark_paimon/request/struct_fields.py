@@ -64,7 +64,7 @@ def constant(path: tuple[str, ...], value: object, schema: TableSchema) -> Expre
         InvalidArgument: The field is of a nested type.
         SchemaMismatch: The field cannot have the value.
     """
-    from lsm.rows_in.python_column import python_scalar  # noqa: PLC0415  # as above
+    from lsm.rows_in.arrow import python_scalar  # noqa: PLC0415  # as above
     from sparkexpr.values.plain_value import plain_array, plain_values  # noqa: PLC0415  # rarely needed
 
     name, field_type = ".".join(path), _type_of(path, schema)

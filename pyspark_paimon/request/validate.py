@@ -22,6 +22,7 @@ from typing import Any, get_args
 import pyarrow as pa
 from pydantic import ValidationError
 
+from lsm.rows_in.policy import MissingColumns, SchemaMode
 from manifest.options.core_options import option_texts
 from manifest.options.support import check_call
 from manifest.schema.metadata_columns import metadata_fields
@@ -31,7 +32,7 @@ from manifest.snapshot.snapshot import BATCH_IDENTIFIER
 from paimon_base.errors import InvalidArgument
 from pyspark_paimon.filter.columns import resolve
 from pyspark_paimon.request.partition_spec import spec_of
-from pyspark_paimon.request.requests import MissingColumns, Mode, SchemaMode, TravelRequest, WriteRequest
+from pyspark_paimon.request.requests import Mode, TravelRequest, WriteRequest
 from pyspark_paimon.typing import Time
 from sparkexpr.values.time_zone import session_tzinfo, time_zone
 

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from lsm.arrow.row_kind import ROW_KIND
 from lsm.keys.key_set import KeySet
+from lsm.rows_in.arrow import ArrowRows
 from lsm.rows_in.conform import conform
 from manifest.io.errors import SchemaMismatch
 from manifest.schema.partial_rows import PartialRows
@@ -19,7 +20,7 @@ from pyspark_paimon.operations.alter import store_pending
 from pyspark_paimon.operations.change_rows import MergeRows
 from pyspark_paimon.request.inputs import split_kinds
 from pyspark_paimon.request.merge import Action, Clause, Join, MergeRequest, When, clause_of, sides_of
-from pyspark_paimon.request.requests import ArrowRows, DeleteRequest, Rows, WriteRequest
+from pyspark_paimon.request.requests import DeleteRequest, Rows, WriteRequest
 from sparkexpr.expression.tree import ColumnValue
 
 if TYPE_CHECKING:

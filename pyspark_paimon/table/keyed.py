@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from fileindex.predicate.tree import Predicate, columns_of
+from lsm.rows_in.arrow import ArrowRows
 from manifest.schema.table_schema import TableSchema
 from manifest.snapshot.commit_info import check_properties
 from manifest.snapshot.snapshot import Snapshot
@@ -19,7 +20,7 @@ from pyspark_paimon.filter.parse import bind_filter, refuse_constant
 from pyspark_paimon.request.engine import Engine
 from pyspark_paimon.request.inputs import rows_of
 from pyspark_paimon.request.keys import LookupShape, Missing, any_of_keys, distinguishes_keys, keys_of
-from pyspark_paimon.request.requests import EVERY_LEVEL, ArrowRows, DeleteRequest, ScanRequest, TravelRequest
+from pyspark_paimon.request.requests import EVERY_LEVEL, DeleteRequest, ScanRequest, TravelRequest
 from pyspark_paimon.request.state import Start
 from pyspark_paimon.request.validate import check_options, commit_identity, projection, travel_of
 from pyspark_paimon.table.role import TableRole

@@ -11,21 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from lsm.rows_in.policy import CastErrors, CastMode, MissingColumns, SchemaMode
 from manifest.io.errors import SchemaMismatch, TableExists
 from manifest.io.paths import MAIN_BRANCH, with_branch
 from manifest.options.core_options import CoreOptions
 from paimon_base.errors import InvalidArgument, PaimonError
 from paimon_base.public import public
 from pyspark_paimon.request.inputs import castable_rows, has_row_kinds, partial_rows, refuse_ragged, rows_of
-from pyspark_paimon.request.requests import (
-    CastErrors,
-    CastMode,
-    MissingColumns,
-    Mode,
-    Progress,
-    SchemaMode,
-    SparkRows,
-)
+from pyspark_paimon.request.requests import Mode, Progress, SparkRows
 from pyspark_paimon.request.state import SchemaOf
 from pyspark_paimon.request.validate import travel_of, write_request
 from pyspark_paimon.table.engine_choice import engine_for

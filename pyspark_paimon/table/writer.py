@@ -9,6 +9,8 @@ from typing import Self
 
 import pyarrow as pa
 
+from lsm.rows_in.arrow import ArrowRows
+from lsm.rows_in.policy import MissingColumns
 from manifest.options.core_options import CoreOptions
 from manifest.schema.table_schema import TableSchema
 from paimon_base.errors import InvalidArgument
@@ -18,7 +20,7 @@ from pyspark_paimon.operations.partitions import DropPartitions
 from pyspark_paimon.request.engine import Engine
 from pyspark_paimon.request.inputs import has_row_kinds, refuse_ragged, rows_of
 from pyspark_paimon.request.partition_spec import Spec, spec_of
-from pyspark_paimon.request.requests import ArrowRows, MissingColumns, Rows, WriteRequest
+from pyspark_paimon.request.requests import Rows, WriteRequest
 from pyspark_paimon.request.state import SchemaOf
 from pyspark_paimon.request.validate import CheckedMethods, commit_identity, write_request
 from pyspark_paimon.results.results import WriteResult

@@ -14,8 +14,8 @@ import pyarrow as pa
 import pytest
 
 import pyspark_paimon.pandas as pp
+from lsm.rows_in.arrow import index_levels
 from pyspark_paimon import InvalidArgument, SchemaMismatch, Table, TableNotFound, UnknownColumn, UnsupportedType
-from pyspark_paimon.frames.pandas_frames import index_levels
 from pyspark_paimon.spark.client.session import package_root
 from pyspark_paimon.spark.wire.errors import SparkUnavailable
 

@@ -237,7 +237,7 @@ def test_only_operations_can_be_run(spark, tmp_path):
 
 
 def test_few_rows_are_those_below_the_threshold():
-    from pyspark_paimon.request.requests import ArrowRows
+    from lsm.rows_in.arrow import ArrowRows
 
     table = rows(0, 10, "x")
     for most, expected in ((table.nbytes, table), (table.nbytes - 1, None), (0, None)):

@@ -7,12 +7,13 @@ import re
 import pyarrow as pa
 import pytest
 
+from lsm.rows_in.arrow import ArrowRows
 from manifest.snapshot.snapshot import EMPTY_TABLE
 from manifest.store import FileStore
 from pyspark_paimon import Table
 from pyspark_paimon.frames.spark_types import arrow_for_spark
 from pyspark_paimon.operations.compact import Compact
-from pyspark_paimon.request.requests import ArrowRows, SparkRows, WriteRequest
+from pyspark_paimon.request.requests import SparkRows, WriteRequest
 from pyspark_paimon.request.tasks import Task
 from pyspark_paimon.spark.client import estimate as estimates
 from pyspark_paimon.spark.client.ownership import Target

@@ -17,11 +17,11 @@ from pyspark_paimon.plugins.cli.target import TableOption, on_table
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from pyspark_paimon.request import cast_rows
+    from lsm.rows_in import requested_cast as cast_rows
     from pyspark_paimon.table.table import Table
 else:  # help needs neither
     pa = LazyModule("pyarrow")
-    cast_rows = LazyModule("pyspark_paimon.request.cast_rows")
+    cast_rows = LazyModule("lsm.rows_in.requested_cast")
 
 
 @on_table

@@ -17,14 +17,14 @@ import pyarrow as pa
 
 from lsm.arrow.csv_source import CsvSource
 from lsm.arrow.leaf_types import with_leaves
+from lsm.rows_in.policy import CastErrors
+from lsm.rows_in.requested_cast import CastRows
 from manifest.io.errors import SchemaMismatch
 from manifest.schema.table_schema import TableSchema
 from paimon_base.errors import InvalidArgument, PaimonError
 from paimon_base.thresholds import thresholds
 from pyspark_paimon.plugins.cli.target import STANDARD_INPUT
-from pyspark_paimon.request.cast_rows import CastRows
 from pyspark_paimon.request.inputs import collect, rows_of
-from pyspark_paimon.request.requests import CastErrors
 from sparkexpr.values.variant_type import is_variant_type
 
 _ENDINGS = {

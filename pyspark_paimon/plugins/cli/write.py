@@ -15,13 +15,13 @@ from pyspark_paimon.plugins.cli.target import STANDARD_INPUT, TableOption, destr
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from lsm.rows_in import requested_cast as cast_rows
     from manifest.schema.table_schema import TableSchema
     from pyspark_paimon.plugins.cli import rows_of_files as inputs
-    from pyspark_paimon.request import cast_rows
 else:  # help needs none of them
     pa = LazyModule("pyarrow")
     inputs = LazyModule("pyspark_paimon.plugins.cli.rows_of_files")
-    cast_rows = LazyModule("pyspark_paimon.request.cast_rows")
+    cast_rows = LazyModule("lsm.rows_in.requested_cast")
 
 _MODES = ("upsert", "append", "overwrite")
 _REASONS = 10

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, cast
 
 import pyarrow as pa
 
+from lsm.rows_in.arrow import ArrowRows
 from lsm.write.new_version import NewVersion
 from manifest.commit.transaction import EVALUATIONS, Round, Transaction
 from manifest.io.errors import CommitConflict, CommitGaveUp
@@ -32,14 +33,7 @@ from pyspark_paimon.operations.tasks import CountDynamicBuckets, PlanTasks
 from pyspark_paimon.request.assignments import Assignments, is_spark_column, refuse_delete
 from pyspark_paimon.request.merge import check_merge
 from pyspark_paimon.request.operation import SharedQuestion
-from pyspark_paimon.request.requests import (
-    ArrowRows,
-    DeleteRequest,
-    Rows,
-    SparkRows,
-    TravelRequest,
-    WriteRequest,
-)
+from pyspark_paimon.request.requests import DeleteRequest, Rows, SparkRows, TravelRequest, WriteRequest
 from pyspark_paimon.request.state import Pin, SchemaOf
 from pyspark_paimon.request.tasks import TaskRun
 from pyspark_paimon.results.results import MergeResult, Outcome, WriteResult

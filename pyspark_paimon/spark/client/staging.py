@@ -14,8 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lsm.arrow.row_kind import ROW_KIND
+from lsm.rows_in.arrow import ArrowRows, python_scalar
 from lsm.rows_in.conform import conform
-from lsm.rows_in.python_column import python_scalar
 from lsm.write.new_version import NewVersion
 from manifest.io.errors import SchemaMismatch
 from manifest.schema.table_schema import BucketMode, TableSchema
@@ -27,7 +27,7 @@ from pyspark_paimon.frames.spark_functions import functions_of, quote_name
 from pyspark_paimon.frames.spark_types import arrow_for_spark, spark_type
 from pyspark_paimon.jobs.task_operation import TaskOperation
 from pyspark_paimon.request.assignments import is_bound, is_spark_column
-from pyspark_paimon.request.requests import ArrowRows, Rows, SparkRows, WriteRequest
+from pyspark_paimon.request.requests import Rows, SparkRows, WriteRequest
 from pyspark_paimon.request.tasks import Task
 from pyspark_paimon.scheduling.task_packing import assign_by_size, task_count
 from pyspark_paimon.spark.client.estimate import cores

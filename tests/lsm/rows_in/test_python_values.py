@@ -19,8 +19,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lsm.rows_in.arrow import python_column
 from lsm.rows_in.conform import conform
-from lsm.rows_in.python_column import python_column
 from lsm.rows_in.python_values import InvalidValue, python_array
 from manifest.io.errors import SchemaMismatch
 from manifest.schema.validation import build_schema

@@ -17,6 +17,7 @@ from lsm.arrow.leaf_types import with_leaves
 from lsm.arrow.row_kind import ROW_KIND
 from lsm.keys.encoding import one_array
 from lsm.rows_in.conform import takeable
+from lsm.rows_in.policy import CastErrors
 from lsm.rows_in.refused_rows import refused_rows
 from manifest.io.errors import SchemaMismatch
 from manifest.schema.merge_on_write import fixed_columns, is_wider
@@ -24,7 +25,6 @@ from manifest.schema.table_schema import TableSchema
 from manifest.types.cast_rules import INTEGER_BITS, INTEGER_DIGITS
 from manifest.types.data_type import MAX_LENGTH, DataField, DataType, default_scalar
 from paimon_base.thresholds import thresholds
-from pyspark_paimon.request.requests import CastErrors
 from sparkexpr.values.arrays import Mask
 from sparkexpr.values.column_type import BINARIES, FLOATS, INTEGERS, STRINGS, TIMESTAMPS, Kind
 

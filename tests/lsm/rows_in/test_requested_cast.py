@@ -18,11 +18,11 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from lsm.rows_in import requested_cast as cast_rows
+from lsm.rows_in.requested_cast import cast_column
 from manifest.types.ddl import parse_ddl
 from paimon_base.thresholds import use_thresholds
 from pyspark_paimon import InvalidArgument, NullInKey, SchemaMismatch, Table
-from pyspark_paimon.request import cast_rows
-from pyspark_paimon.request.cast_rows import cast_column
 from tests.build import keyed, tuples
 
 UTC = dt.UTC

@@ -1,0 +1,330 @@
+"""Rows from outside as streams of Arrow batches.
+
+Sources are Arrow, pandas and polars, dicts, and iterables of these. Python values get the types of the table, Arrow columns keep theirs.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from lsm.rows_in.infer_type import infer_type
+from lsm.rows_in.lossless_cast import LossyCast, lossless_cast, may_cast, values_hint
+from lsm.rows_in.python_families import CONVERSION_ERRORS, without_nan
+from lsm.rows_in.python_values import InvalidValue, python_array
+from manifest.io.errors import SchemaMismatch
+from paimon_base.errors import InvalidArgument
+from paimon_base.texts import count_text
+from paimon_base.thresholds import thresholds
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+ACCEPTED = (
+    "a pyarrow Table, RecordBatch, RecordBatchReader or Dataset, an iterable of RecordBatches, a list of dicts, a dict of lists, "
+    "a pandas DataFrame, one of polars, Spark or pandas-on-Spark, or another object with an Arrow C stream"
+)
+"""Sources of rows, for errors."""
+
+
+@dataclass(frozen=True)
+class ArrowRows:
+    """A stream of Arrow batches in this process.
+
+    It is read once and never held whole in memory.
+    """
+
+    reader: pa.RecordBatchReader
+    column_sets: tuple[frozenset[str], ...] = ()
+    """Different sets of keys of the given dicts. Empty: all rows have all columns."""
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Arrow schema of the stream."""
+        return self.reader.schema
+
+
+def arrow_rows(data: Any, schema: pa.Schema, *, widens: bool = False) -> ArrowRows:
+    """Return rows of this process as a stream.
+
+    Of an iterable, reads only the first batch now. ``widens``: as for ``python_column``.
+
+    Raises:
+        InvalidArgument: The type of ``data`` is not supported.
+        SchemaMismatch: A value does not fit.
+
+    >>> arrow_rows([{"id": 1}, {"id": 2}], pa.schema([("id", pa.int8())])).schema
+    id: int8
+    """
+    match data:
+        case pa.Table():
+            return ArrowRows(data.to_reader())
+        case pa.RecordBatch():
+            return ArrowRows(pa.RecordBatchReader.from_batches(data.schema, [data]))
+        case pa.RecordBatchReader():
+            return ArrowRows(data)
+    if is_a(data, "pandas", "DataFrame"):
+        return _pandas_rows(data, schema, widens)
+    if is_a(data, "polars", "LazyFrame"):
+        data = data.collect()
+    if is_a(data, "pyarrow._dataset", "Dataset"):
+        return ArrowRows(data.scanner().to_reader())
+    if isinstance(data, Mapping):
+        return ArrowRows(_named_columns(data, schema, widens).to_reader())
+    if hasattr(data, "__arrow_c_stream__"):
+        try:
+            return ArrowRows(pa.RecordBatchReader.from_stream(data))
+        except pa.ArrowInvalid as error:  # a stream of one column's values
+            raise InvalidArgument(f"rows cannot be written from {type(data).__name__}: {error}; use {ACCEPTED}") from error
+    if isinstance(data, Iterable) and not isinstance(data, str | bytes):
+        return _iterable_rows(data, schema, widens)
+    raise InvalidArgument(f"rows cannot be written from {type(data).__name__}; use {ACCEPTED}")
+
+
+def _iterable_rows(data: Iterable[object], schema: pa.Schema, widens: bool) -> ArrowRows:
+    items = iter(data)
+    first = next(items, None)
+    if first is None:
+        return ArrowRows(pa.RecordBatchReader.from_batches(schema, []))
+    if isinstance(first, Mapping):
+        dicts = [first, *items]
+        return ArrowRows(_dict_rows(dicts, schema, widens).to_reader(), _column_sets(dicts))
+    if not isinstance(first, pa.RecordBatch | pa.Table):
+        raise InvalidArgument(f"rows cannot be written from an iterable of {type(first).__name__}; use {ACCEPTED}")
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        for item in chain([first], items):
+            if not isinstance(item, pa.RecordBatch | pa.Table):
+                raise InvalidArgument(
+                    f"an iterable of batches has an item of type {type(item).__name__}: give record batches or tables only"
+                )
+            if not item.schema.equals(first.schema):
+                raise SchemaMismatch(f"the batches differ: one has ({_shown(first.schema)}), another ({_shown(item.schema)})")
+            yield from item.to_batches() if isinstance(item, pa.Table) else (item,)
+
+    return ArrowRows(pa.RecordBatchReader.from_batches(first.schema, batches()))
+
+
+def is_a(data: object, module: str, name: str) -> bool:
+    """Return whether a base class has this module and name.
+
+    Importing pandas, polars or datasets takes longer than a small write.
+    """
+    return any(f"{kind.__module__}.".startswith(f"{module}.") and kind.__name__ == name for kind in type(data).__mro__)
+
+
+def _dict_rows(rows: Sequence[Any], schema: pa.Schema, widens: bool) -> pa.Table:
+    """Convert dicts to a table. Missing keys are null."""
+    if wrong := next((row for row in rows if not isinstance(row, Mapping)), None):
+        raise InvalidArgument(f"an iterable of dicts has {wrong!r:.40} of type {type(wrong).__name__}; give all rows as dicts, or none")
+    names = dict.fromkeys(chain.from_iterable(rows))
+    return _named_columns({name: [row.get(name) for row in rows] for name in names}, schema, widens)
+
+
+def _column_sets(rows: Sequence[Any]) -> tuple[frozenset[str], ...]:
+    """Return the different sets of keys of the dicts. Empty: all have the same."""
+    names = set(chain.from_iterable(rows))
+    return () if all(len(row) == len(names) for row in rows) else tuple(set(map(frozenset, rows)))
+
+
+def _named_columns(columns: Mapping[Any, Any], schema: pa.Schema, widens: bool) -> pa.Table:
+    """Convert columns by name to the table's types.
+
+    Dicts are MAP entries where the table has a MAP column.
+    """
+    if wrong := [name for name in columns if not isinstance(name, str)]:
+        raise InvalidArgument(f"columns are given by their names, not by {wrong[0]!r}")
+    arrays = {}
+    for name, values in columns.items():
+        arrow_type = _table_type(name, schema)
+        if not hasattr(values, "__iter__") or isinstance(values, str | bytes) or getattr(values, "ndim", 1) == 0:
+            raise InvalidArgument(f"column '{name}' is given as {type(values).__name__}; a list of values is wanted: {{'{name}': [...]}}")
+        arrays[name] = python_column(name, values, arrow_type, widens=widens)
+    try:
+        return pa.table(arrays)
+    except pa.ArrowInvalid as error:
+        lengths = ", ".join(f"{name} {len(array)}" for name, array in arrays.items())
+        raise SchemaMismatch(f"the columns have different lengths: {lengths}") from error
+
+
+def _shown(schema: pa.Schema) -> str:
+    return ", ".join(f"{field.name} {field.type}" for field in schema)
+
+
+def _pandas_rows(frame: pd.DataFrame, schema: pa.Schema, widens: bool) -> ArrowRows:
+    """Convert columns and index levels of a frame by name.
+
+    Columns of Python objects get the table's types.
+    """
+    levels = index_levels(frame.index.names, [str(name) for name in frame.columns], schema.names)
+    if any(levels):
+        frame = frame.reset_index(level=[position for position, level in enumerate(levels) if level is not None])
+    names = [str(name) for name in frame.columns]
+    if len(set(names)) < len(names):
+        return ArrowRows(pa.RecordBatchReader.from_batches(pa.schema([(name, pa.null()) for name in names]), []))
+    types = [_table_type(name, schema) for name in names]
+    step = thresholds.pandas_rows
+    first = _pandas_batch(frame.iloc[:step] if len(frame) > step and not widens else frame, names, types, 0, widens)
+    step = max(step, first.num_rows)
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        yield first
+        for start in range(step, len(frame), step):
+            batch = _pandas_batch(frame.iloc[start : start + step], names, first.schema.types, start, False)
+            yield _same_types(batch, first.schema)
+
+    return ArrowRows(pa.RecordBatchReader.from_batches(first.schema, batches()))
+
+
+def index_levels(
+    index_names: Sequence[object], columns: Sequence[str], table_columns: Sequence[str], index_col: str | Sequence[str] | None = None
+) -> list[str | None]:
+    """Return the column of each level of an index.
+
+    None: the level is left out. Raises the errors of ``spark_frame``.
+
+    >>> index_levels(["id", None], ["city"], ["id", "city"]), index_levels([None], ["city"], ["id", "city"], "id")
+    (['id', None], ['id'])
+    >>> index_levels(["town"], ["id"], ["id", "city"])
+    Traceback (most recent call last):
+    pyspark_paimon.SchemaMismatch: index 'town' is no column of the table, which has: id, city; ...
+    """
+    if index_col is not None:
+        level_names = [index_col] if isinstance(index_col, str) else list(index_col)
+        if len(level_names) != len(index_names):
+            raise InvalidArgument(
+                f"index_col has {count_text(len(level_names), 'name')} ({', '.join(level_names)}), but the index has {count_text(len(index_names), 'level')}; name each level"
+            )
+        levels: list[str | None] = [*level_names]
+    else:
+        levels = [None if name is None or frame_column(name) in columns else frame_column(name) for name in index_names]
+    for level in filter(None, levels):
+        if level in columns:
+            raise SchemaMismatch(
+                f"'{level}' is both a column and an index of the frame; drop the index with reset_index(drop=True), or rename it"
+            )
+        if level not in table_columns:
+            what = f"index '{level}' is no column of the table, which has: {', '.join(table_columns)}"
+            raise SchemaMismatch(f"{what}; drop it with reset_index(drop=True), or name its column by index_col")
+    repeated = [level for level, times in Counter(filter(None, levels)).items() if times > 1]
+    if repeated:
+        raise SchemaMismatch(f"several levels of the index are named {', '.join(repeated)}; rename them")
+    return levels
+
+
+def frame_column(label: object) -> str:
+    """Return the column name that pandas-on-Spark gives a label."""
+    if isinstance(label, tuple):
+        return str(label[0]) if len(label) == 1 else f"({', '.join(map(str, label))})"
+    return str(label)
+
+
+def _table_type(name: str, schema: pa.Schema) -> pa.DataType | None:
+    index = schema.get_field_index(name)
+    return schema.field(index).type if index >= 0 else None
+
+
+def _pandas_batch(
+    frame: pd.DataFrame, names: Sequence[str], types: Sequence[pa.DataType | None], start: int, widens: bool
+) -> pa.RecordBatch:
+    arrays = []
+    for position, (name, arrow_type) in enumerate(zip(names, types, strict=True)):
+        array = python_column(name, frame.iloc[:, position], arrow_type, first_row=start, widens=widens)
+        arrays.append(array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array)
+    return pa.record_batch(arrays, names=list(names)) if arrays else pa.record_batch({})
+
+
+def _same_types(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """Cast a later batch to the types of the first.
+
+    Raises ``SchemaMismatch`` where values would change.
+    """
+    arrays = []
+    for name, array, arrow_type in zip(schema.names, batch.columns, schema.types, strict=True):
+        try:
+            arrays.append(lossless_cast(array, arrow_type) if may_cast(array.type, arrow_type) else array)
+        except LossyCast as error:
+            raise SchemaMismatch(f"column '{name}' of the pandas DataFrame holds values of several types: {error}") from error
+        if arrays[-1].type != arrow_type:
+            raise SchemaMismatch(f"column '{name}' of the pandas DataFrame holds values of several types: {arrow_type} and {array.type}")
+    return pa.record_batch(arrays, schema=schema)
+
+
+def python_column(name: str, values: Any, target_type: pa.DataType | None, *, first_row: int = 0, widens: bool = False) -> Any:
+    """Convert the values of a column to Arrow.
+
+    Columns with an Arrow type keep it: ``conform`` checks them. Python values become ``target_type``. None: infer the type.
+    ``widens``: numbers that ``target_type`` cannot have get an inferred type. ``first_row`` is the number of the first value in error messages.
+
+    Raises:
+        SchemaMismatch: A value does not fit; the message names row and column.
+
+    >>> python_column("n", [1, 2.0], pa.int8()).to_pylist()
+    [1, 2]
+    >>> python_column("n", [1, 2.5], pa.int8())
+    Traceback (most recent call last):
+    pyspark_paimon.SchemaMismatch: column 'n', row 1: 2.5 (float) does not fit int8: ...
+    """
+    if isinstance(values, pa.Array | pa.ChunkedArray):
+        return values
+    of_pandas = any(kind.__module__.startswith("pandas.") for kind in type(values).__mro__)
+    try:
+        if isinstance(values, np.ndarray) and values.dtype.kind != "O" and values.ndim == 1:
+            return pa.array(values)
+        if of_pandas and not _holds_objects(values.dtype):
+            return pa.array(values, from_pandas=True)
+        if hasattr(values, "__arrow_c_stream__") and not of_pandas:
+            return pa.chunked_array(values)
+        if hasattr(values, "__arrow_c_array__") and not of_pandas:
+            return pa.array(values)
+    except CONVERSION_ERRORS as error:
+        raise SchemaMismatch(f"column '{name}' cannot be converted to an Arrow type: {error}") from error
+    listed: Sequence[Any] = values if isinstance(values, list | tuple) else list(values)
+    if of_pandas:
+        listed = without_nan(listed)
+    try:
+        return python_array(listed, infer_type(listed) if target_type is None else target_type)
+    except InvalidValue as error:
+        if widens and target_type is not None and (wider := _wider(listed, target_type)) is not None:
+            return wider
+        where = f"column '{name}{error.path}', row {first_row + error.row}"
+        raise SchemaMismatch(f"{where}: {error.reason}{'' if error.path else values_hint(target_type)}") from error
+
+
+def _wider(values: Sequence[Any], target_type: pa.DataType) -> pa.Array | None:
+    """Return numbers in their inferred type. None: not only numbers."""
+    try:
+        kind = infer_type(values)
+        return python_array(values, kind) if _is_number(target_type) and _is_number(kind) else None
+    except InvalidValue:
+        return None
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))
+
+
+def _holds_objects(dtype: Any) -> bool:
+    """Return whether values of a pandas type are Python objects.
+
+    Then the Arrow type depends on the values.
+    """
+    return str(getattr(getattr(dtype, "categories", None), "dtype", dtype)) == "object"
+
+
+def python_scalar(name: str, value: Any, target_type: pa.DataType) -> pa.Scalar:
+    """Convert one value of a column.
+
+    Raises:
+        SchemaMismatch: The value does not fit; the message names the column.
+    """
+    try:
+        return python_array([value], target_type)[0]
+    except InvalidValue as error:
+        raise SchemaMismatch(f"column '{name}{error.path}': {error.reason}{'' if error.path else values_hint(target_type)}") from error
