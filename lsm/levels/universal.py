@@ -11,6 +11,7 @@ sorted run.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -95,11 +96,36 @@ class OffPeakHours:
 
 
 @dataclass(frozen=True, slots=True)
+class GrowingTrigger:
+    """Trigger that grows with the logarithm of a bucket's size.
+
+    Args:
+        most: Largest trigger.
+        level0_size: Bytes up to which the result of a merge may stay on level 0.
+    """
+
+    # K sorted runs need about (K! n) ** (1 / K) rewrites of each of n flushes. So for any fixed K, write amplification grows as a
+    # polynomial of the number of flushes. It stays near log n only if K grows with log n.
+    most: int = 24
+    level0_size: int = 0
+
+    def trigger(self, least: int, total_size: int, newest_size: int) -> int:
+        """Return the trigger of a bucket, at least ``least``.
+
+        Sizes are in bytes; ``newest_size`` is that of the newest run.
+        """
+        # With runs of doubling sizes, a bucket has this many.
+        runs = math.ceil(math.log2(max(1, total_size) / max(1, newest_size)))
+        return max(least, min(self.most, runs))
+
+
+@dataclass(frozen=True, slots=True)
 class UniversalCompaction:
     """Size-tiered compaction.
 
     First bounds the space amplification, then the number of runs. Percentages as in the options
     ``compaction.max-size-amplification-percent`` and ``compaction.size-ratio``; ``trigger`` is ``num-sorted-run.compaction-trigger``.
+    ``growth``: how the trigger grows with the bucket. None: it is fixed, as in Paimon.
     """
 
     max_size_amplification: int = 200
@@ -107,6 +133,13 @@ class UniversalCompaction:
     trigger: int = 5
     early: EarlyFullCompaction | None = None
     off_peak: OffPeakHours | None = None
+    growth: GrowingTrigger | None = None
+
+    def trigger_of(self, runs: Sequence[LevelRun]) -> int:
+        """Return the number of runs from which the bucket compacts."""
+        if self.growth is None or not runs:
+            return self.trigger
+        return self.growth.trigger(self.trigger, sum(run.size for run in runs), runs[0].size)
 
     def pick(
         self, runs: Sequence[LevelRun], max_level: int, *, now_ms: int = 0, last_full_ms: int | None = None, hour: int = 0
@@ -128,7 +161,7 @@ class UniversalCompaction:
 
         Their total size is compared with the oldest run.
         """
-        if len(runs) < self.trigger or not runs:
+        if len(runs) < self.trigger_of(runs) or not runs:
             return None
         newer = sum(run.size for run in runs[:-1])
         return CompactUnit.of(max_level, runs, full=True) if newer * 100 > self.max_size_amplification * runs[-1].size else None
@@ -138,11 +171,11 @@ class UniversalCompaction:
 
         Stops at a run that is much larger than the picked ones.
         """
-        return self._grow(runs, max_level, 1, hour, forced=False) if len(runs) >= self.trigger else None
+        return self._grow(runs, max_level, 1, hour, forced=False) if len(runs) >= self.trigger_of(runs) else None
 
     def pick_for_run_count(self, runs: Sequence[LevelRun], max_level: int, *, hour: int = 0) -> CompactUnit | None:
-        """Pick enough of the newest runs to return to ``trigger``."""
-        count = len(runs) - self.trigger + 1
+        """Pick enough of the newest runs to return to the trigger."""
+        count = len(runs) - self.trigger_of(runs) + 1
         return self._grow(runs, max_level, count, hour, forced=True) if count > 1 else None
 
     def force_level0(self, runs: Sequence[LevelRun], max_level: int, *, hour: int = 0) -> CompactUnit | None:
@@ -157,21 +190,27 @@ class UniversalCompaction:
         ratio = self.size_ratio + (self.off_peak.ratio_at(hour) if self.off_peak else 0)
         size = sum(run.size for run in runs[:count])
         triggered = forced or count > 1
+        level0_size = self.growth.level0_size if self.growth else 0
         for following in runs[count:]:
-            if size * (100.0 + ratio) / 100.0 < following.size and (not triggered or following.level > 1):
+            # A result for level 1 needs the runs up to level 1, however large they are. A result that stays on level 0 does not.
+            ends = not triggered or following.level > 1 or size <= level0_size
+            if ends and size * (100.0 + ratio) / 100.0 < following.size:
                 break
             size += following.size
             count += 1
             triggered = True
-        return unit_of_prefix(runs, max_level, count) if triggered else None
+        return unit_of_prefix(runs, max_level, count, level0_size) if triggered else None
 
 
-def unit_of_prefix(runs: Sequence[LevelRun], max_level: int, count: int) -> CompactUnit:
+def unit_of_prefix(runs: Sequence[LevelRun], max_level: int, count: int, level0_size: int = 0) -> CompactUnit:
     """Return the unit of the first ``count`` runs.
 
     The output level is directly above the next run. If that is level 0, the prefix is extended, because level-0 files may overlap.
+    It is not extended if the runs have at most ``level0_size`` bytes: the result is one file, which is a run of level 0.
     """
     level = max_level if count == len(runs) else max(0, runs[count].level - 1)
+    if level == 0 and sum(run.size for run in runs[:count]) <= level0_size:
+        return CompactUnit.of(0, runs[:count], full=False)
     while level == 0 and count < len(runs):
         level = runs[count].level
         count += 1

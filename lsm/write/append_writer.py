@@ -52,12 +52,17 @@ class AppendOnlyWriter:
         return False
 
     @property
-    def pending_compaction(self) -> int:
+    def is_compaction_due(self) -> bool:
+        """See ``BucketWriter``."""
+        return self._has_buckets and bool(self._compactor.files)
+
+    @property
+    def is_crowded(self) -> bool:
         """See ``BucketWriter``.
 
-        Counts one run for each file that a compaction may join with others.
+        Each file counts as a run.
         """
-        return len(self._compactor.files) if self._has_buckets else 0
+        return len(self._compactor.files) >= self.context.store.options.stop_trigger
 
     def add(self, source: Source, rows: Int64s | None) -> None:
         """Buffer rows."""

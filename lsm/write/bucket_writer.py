@@ -155,11 +155,12 @@ class BucketWriter(Protocol):
         """Whether the writer copies unchanged input rows in another order."""
 
     @property
-    def pending_compaction(self) -> int:
-        """Sorted runs if a compaction is due, otherwise 0.
+    def is_compaction_due(self) -> bool:
+        """Whether a compaction would change flushed files."""
 
-        Includes flushed runs.
-        """
+    @property
+    def is_crowded(self) -> bool:
+        """Whether the bucket has so many runs that writers wait."""
 
     def add(self, source: Source, rows: Int64s | None) -> None:
         """Buffer rows of an input table. None: all rows."""

@@ -73,9 +73,14 @@ class MergeTreeWriter:
         return self._buffer.only_picks and not self._keeps_every
 
     @property
-    def pending_compaction(self) -> int:
+    def is_compaction_due(self) -> bool:
         """See ``BucketWriter``."""
-        return len(self._compactor.levels.runs) if self._compactor.is_due else 0
+        return self._compactor.is_due
+
+    @property
+    def is_crowded(self) -> bool:
+        """See ``BucketWriter``."""
+        return self._compactor.context.policy.is_crowded(self._compactor.levels.runs)
 
     def add(self, source: Source, rows: Int64s | None) -> None:
         """Buffer rows. Each row consumes a sequence number."""

@@ -218,12 +218,12 @@ class TableWrite:
         return total
 
     @property
-    def pending_compaction(self) -> dict[BucketId, int]:
-        """Sorted runs per bucket in which a compaction is due.
+    def pending_compaction(self) -> dict[BucketId, bool]:
+        """Buckets with a due compaction; True: writers wait for it.
 
         Covers the buckets of the last ``prepare_commit``.
         """
-        return {bucket: runs for bucket, writer in self._handed_over.items() if (runs := writer.pending_compaction)}
+        return {bucket: writer.is_crowded for bucket, writer in self._handed_over.items() if writer.is_compaction_due}
 
     def write(self, batch: Any, *, kinds: Any = None) -> None:
         """Buffer a Table or RecordBatch.

@@ -160,6 +160,10 @@ _DOTTED = {
 }
 
 
+RUNS_BEFORE_STOP = 3
+"""Sorted runs between the trigger of compaction and the default of ``num-sorted-run.stop-trigger``."""
+
+
 class CoreOptions(BaseModel):
     """Options that affect this package.
 
@@ -313,6 +317,11 @@ class CoreOptions(BaseModel):
         return (self.num_levels or self.num_sorted_run_compaction_trigger + 1) - 1
 
     @property
+    def has_compaction_trigger(self) -> bool:
+        """Whether the number of runs that starts a compaction is set."""
+        return _alias("num_sorted_run_compaction_trigger") in self.raw
+
+    @property
     def has_iceberg_metadata(self) -> bool:
         """Whether commits write metadata for readers of Iceberg."""
         return self.iceberg_storage != "disabled"
@@ -321,7 +330,7 @@ class CoreOptions(BaseModel):
     def stop_trigger(self) -> int:
         """Number of sorted runs at which writers wait for compaction."""
         trigger = self.num_sorted_run_compaction_trigger
-        return max(trigger, trigger + 3 if self.num_sorted_run_stop_trigger is None else self.num_sorted_run_stop_trigger)
+        return max(trigger, trigger + RUNS_BEFORE_STOP if self.num_sorted_run_stop_trigger is None else self.num_sorted_run_stop_trigger)
 
     @cached_property
     def parquet(self) -> ParquetOptions:

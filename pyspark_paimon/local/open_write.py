@@ -83,8 +83,8 @@ class OpenWrite:
         self._write.__exit__(kind, error, trace)
 
     @property
-    def pending_compaction(self) -> dict[BucketId, int]:
-        """Sorted runs by bucket with due compaction.
+    def pending_compaction(self) -> dict[BucketId, bool]:
+        """Buckets with a due compaction; True: writers wait for it.
 
         Covers committed rows. See ``TableWrite``.
         """

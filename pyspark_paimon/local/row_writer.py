@@ -58,7 +58,7 @@ class LocalWriter:
         if not (write.compacts or store.options.write_only):
             due = write.pending_compaction
             self._compaction.begin(store, due)
-            self._crowded = max(due.values(), default=0) >= store.options.stop_trigger
+            self._crowded = any(due.values())
         return result
 
     def discard(self) -> None:

@@ -48,7 +48,7 @@ class TreeBucket(Message):
     """Tree of one bucket.
 
     ``lanes``: names of the picture's rows. ``runs``: maximum number of sorted runs that a read merges.
-    ``largest_run``: bytes of the largest run.
+    ``trigger``: number of sorted runs from which the bucket compacts. ``largest_run``: bytes of the largest run.
     ``sections``: start of each section of overlapping files, as a fraction of the keys. The first, at 0, is left out.
     ``boxes``: empty if the table has more buckets than a picture can show.
     """
@@ -61,6 +61,7 @@ class TreeBucket(Message):
     deleted: int
     size: int
     runs: int
+    trigger: int
     largest_run: int
     level_0_files: int
     lanes: tuple[str, ...]

@@ -207,10 +207,11 @@ def test_a_changelog_that_fails_leaves_the_levels_and_nothing_to_commit() -> Non
 
 def test_the_policy_follows_the_tables_options() -> None:
     policy = CompactionPolicy.of(KeyValueTable(CoreOptions.of({"num-sorted-run.compaction-trigger": "3", "target-file-size": "100 mb"})))
-    assert policy == CompactionPolicy(policy.strategy, 4, 70 * 2**20)
+    assert policy == CompactionPolicy(policy.strategy, 4, 70 * 2**20, stop_trigger=6)
     assert isinstance(policy.strategy, UniversalCompaction)
     assert policy.strategy.trigger == 3
     assert policy.strategy.early is None
+    assert policy.strategy.growth is None, "an explicit trigger means what it means in Paimon"
     assert CompactionPolicy.of(KeyValueTable(CoreOptions.of({"num-levels": "7"}))).number_of_levels == 7
 
 

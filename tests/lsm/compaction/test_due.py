@@ -9,13 +9,20 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from lsm.compaction.due import compaction_bytes, due_entries
+from lsm.compaction.due import _triggers, compaction_bytes, due_entries
+from lsm.levels.sorted_runs import Levels, key_decoder
+from lsm.levels.universal import GrowingTrigger, UniversalCompaction
 from lsm.write.compaction_job import compact_together
+from manifest.entry.columns import EntryColumns
+from manifest.entry.data_file import DataFileMeta, FileKind, ManifestEntry
+from manifest.row.binary_row import encode_row
 from manifest.store import FileStore
+from manifest.types.data_type import DataType, Kind
 from pyspark_paimon import Table
 from tests.examples import some
 
 TRIGGER = 3
+KEY_TYPES = (DataType(Kind.INT, nullable=False),)
 OPTIONS: dict[str, dict[str, str]] = {
     "plain": {},
     "lookup": {"changelog-producer": "lookup"},
@@ -67,6 +74,26 @@ def _files(store: FileStore) -> dict[tuple[bytes, int], list[tuple[str, int]]]:
     for partition, bucket, file in zip(entries.partition, entries.bucket.tolist(), entries.files(), strict=True):
         found.setdefault((partition, bucket), []).append((file.file_name, file.level))
     return found
+
+
+FILES = st.lists(st.tuples(st.sampled_from([0, 0, 0, 1, 4, 5]), st.integers(1, 1 << 30)), min_size=1, max_size=12)
+
+
+@settings(deadline=None)
+@given(files_by_bucket=st.lists(FILES, min_size=1, max_size=4))
+def test_growing_triggers_by_entries_are_those_of_the_runs(files_by_bucket: list[list[tuple[int, int]]]) -> None:
+    strategy, entries, triggers = UniversalCompaction(growth=GrowingTrigger()), [], []
+    for bucket, files in enumerate(files_by_bucket):
+        metas = [_meta(f"f{bucket}-{position}", position, level, size) for position, (level, size) in enumerate(files)]
+        entries += [ManifestEntry(kind=FileKind.ADD, partition=b"", bucket=bucket, total_buckets=4, file=meta) for meta in metas]
+        triggers.append(strategy.trigger_of(Levels(key_decoder(KEY_TYPES), metas, 6).runs))
+    assert _triggers(strategy, EntryColumns.of(entries), len(files_by_bucket)).tolist() == triggers
+
+
+def _meta(name: str, position: int, level: int, size: int) -> DataFileMeta:
+    key = encode_row([position], KEY_TYPES)
+    sequence = {"min_sequence_number": 100 - position, "max_sequence_number": 100 - position}
+    return DataFileMeta(file_name=name, file_size=size, row_count=1, level=level, min_key=key, max_key=key, **sequence)
 
 
 def test_only_due_buckets_count_as_bytes_of_a_compaction(tmp_path: Path) -> None:

@@ -157,14 +157,13 @@ def tree_advice(
 
 
 def _sorted_runs(store: FileStore, buckets: Sequence[TreeBucket]) -> Iterator[TreeAdvice]:
-    trigger = store.options.num_sorted_run_compaction_trigger
-    due = [bucket for bucket in buckets if bucket.runs >= trigger]
+    due = [bucket for bucket in buckets if bucket.runs >= bucket.trigger]
     waiting = sum(bucket.level_0_files for bucket in buckets)
     if due:
         max_runs = max(bucket.runs for bucket in due)
         yield TreeAdvice(
             weight="act",
-            text=f"In {len(due):,} of {len(buckets):,} buckets a read merges {trigger} sorted runs or more (up to {max_runs}).",
+            text=f"In {len(due):,} of {len(buckets):,} buckets a compaction of sorted runs is due. A read merges up to {max_runs}.",
             call="table.compact()",
         )
     elif waiting and store.schema.kind.has_single_version:

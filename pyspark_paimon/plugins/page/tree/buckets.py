@@ -11,7 +11,8 @@ from typing import TypeAlias, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from lsm.levels.sorted_runs import KeyOf, interval_partition, key_decoder
+from lsm.compaction.policy import CompactionPolicy
+from lsm.levels.sorted_runs import KeyOf, Levels, interval_partition, key_decoder
 from lsm.scan.bucket_pruner import section_starts
 from manifest.entry.data_file import DataFileMeta
 from manifest.row.binary_row import decode_row
@@ -85,7 +86,7 @@ class _Drawing:
         boxes = [
             self._box(number, members_of_box, members, placed) for number, (_, groups) in enumerate(lanes) for members_of_box in groups
         ]
-        runs, largest = self._runs(files)
+        runs, trigger, largest = self._runs(files)
         return TreeBucket(
             partition=display_partition(decode_row(key[0], self._schema.partition_types), self._schema),
             bucket=key[1],
@@ -95,6 +96,7 @@ class _Drawing:
             deleted=sum(item.deleted for item in members),
             size=sum(file.file_size for file in files),
             runs=runs,
+            trigger=trigger,
             largest_run=largest,
             level_0_files=sum(file.level == 0 for file in files),
             lanes=tuple(name for name, _ in lanes),
@@ -109,9 +111,9 @@ class _Drawing:
         """Return the rows of the picture, from the top."""
         return [("", group_neighbours(range(len(members)), min(limit, _MOST_IN_A_LANE)))]
 
-    def _runs(self, files: Sequence[DataFileMeta]) -> tuple[int, int]:
-        """Return the most runs of a section, and the bytes of the largest run."""
-        return 1, sum(file.file_size for file in files)
+    def _runs(self, files: Sequence[DataFileMeta]) -> tuple[int, int, int]:
+        """Return the most runs of a section, the trigger of compaction, and the bytes of the largest run."""
+        return 1, self._schema.kind.options.num_sorted_run_compaction_trigger, sum(file.file_size for file in files)
 
     def _key_range(self, files: Sequence[DataFileMeta]) -> tuple[str | None, str | None]:  # noqa: ARG002  # see _KeyedDrawing
         return None, None
@@ -170,12 +172,15 @@ class _KeyedDrawing(_Drawing):
             )
         return lanes
 
-    def _runs(self, files: Sequence[DataFileMeta]) -> tuple[int, int]:
+    def _runs(self, files: Sequence[DataFileMeta]) -> tuple[int, int, int]:
         # A run is a level, or on level 0 the files of one task.
         runs: Counter[int | str] = Counter()
         for file in files:
             runs[file.level or writer_prefix(file.file_name)] += file.file_size
-        return max(len(section) for section in interval_partition(files, self._key_of)), max(runs.values())
+        most = max(len(section) for section in interval_partition(files, self._key_of))
+        policy = CompactionPolicy.of(self._schema.kind)
+        trigger = policy.trigger_of(Levels(self._key_of, list(files), policy.number_of_levels).runs)
+        return most, trigger, max(runs.values())
 
     def _key_range(self, files: Sequence[DataFileMeta]) -> tuple[str | None, str | None]:
         low = min((file.min_key for file in files), key=self._key_of)
