@@ -131,7 +131,7 @@ class FileStore:
         return partial(FileStore, branch=self.branch, commits=self.commits), (self.file_io, self.root, self.schema)
 
     def through(self, file_io: FileIO) -> FileStore:
-        """Return the table with another ``FileIO`` for the same storage.
+        """Return the table with another ``FileIO``, around its ``storage``.
 
         Parsed metadata is kept.
         """
@@ -373,7 +373,10 @@ class FileStore:
 
 def _directories_elsewhere(options: CoreOptions, root: str) -> tuple[str, ...]:
     """Return the directories outside of the table that its options name for its own files."""
-    directories = [local_form(path.strip()).rstrip("/") for path in options.raw.get(EXTERNAL_PATHS, "").split(",") if path.strip()]
+    external = options.raw.get(EXTERNAL_PATHS, "")
+    if not external and not options.has_iceberg_metadata:
+        return ()
+    directories = [local_form(path.strip()).rstrip("/") for path in external.split(",") if path.strip()]
     if options.has_iceberg_metadata:
         from manifest.schema.iceberg_schema import metadata_directory  # noqa: PLC0415  # few tables need it
 

@@ -49,7 +49,7 @@ class CompactionJob:
         store.check_writable()
         check_written_columns(store.schema, store.root)
         check_crossing_keys(store.schema)
-        self._durable = GroupSync(store.file_io)
+        self._durable = GroupSync(store.storage)
         self._store = store.through(self._durable)
         self._process = os.getpid()
         self._spill = SpillDirectory()

@@ -164,7 +164,7 @@ class TableWrite:
         check_written_columns(store.schema, store.root)
         check_crossing_keys(store.schema)
         self._job = job
-        self._durable = GroupSync(store.file_io)
+        self._durable = GroupSync(store.storage)
         self.store = store.through(self._durable)
         self._kinds = WriteKinds(store.schema, store.root)
         groups = MergeOptions.of(store.schema).groups if store.schema.is_primary_key_table else ()

@@ -156,7 +156,7 @@ class CommitAttempt:
     """Writer of one snapshot's metadata. Records every written file."""
 
     def __init__(self, store: FileStore) -> None:
-        self._files = _Recording(store.file_io)
+        self._files = _Recording(store.storage)
         self.store = store.through(self._files)
         self._changes: EntryColumns | None = None
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from typing import ClassVar
 
 from manifest.io.errors import PathNotOwned
 from manifest.io.file_io import FileIO
@@ -29,6 +30,8 @@ class OwnedRoots:
 
     table: str
     further_roots: tuple[str, ...] = ()
+    readable: ClassVar[None] = None
+    """Tables may refer to files of others."""
 
     def owns(self, path: str) -> bool:
         """Return whether ``path`` is below one of the directories, with plain names and without links.
@@ -46,10 +49,6 @@ class OwnedRoots:
                     return False
                 return not root.startswith("/") or not _crosses_link(root, names)
         return False
-
-    def readable(self, path: str) -> str:
-        """Return ``path``: tables may refer to files of others."""
-        return path
 
     def entry(self, path: str) -> str:
         """Return the path of a file to write or delete. Raises ``PathNotOwned``."""

@@ -117,7 +117,7 @@ def count_deletes(store: FileStore, progress: Progress | None, stage: str) -> It
         yield store
         return
     steps = Steps(progress, stage, None, "files")
-    yield store.through(_CountedDeletes(store.file_io, steps))
+    yield store.through(_CountedDeletes(store.storage, steps))
     steps.end()
 
 
