@@ -40,7 +40,7 @@ from manifest.stats.column_stats import ColumnBounds, decode_bounds
 from manifest.types.data_type import DataField, DataType
 from sparkexpr.values.column_type import BINARIES, FLOATS, STRINGS, TIMESTAMPS, Kind
 
-_PHYSICAL: dict[Kind, frozenset[int]] = {
+PHYSICAL_TYPES: dict[Kind, frozenset[int]] = {
     Kind.BOOLEAN: frozenset({PhysicalType.BOOLEAN}),
     **dict.fromkeys((Kind.TINYINT, Kind.SMALLINT, Kind.INT, Kind.DATE), frozenset({PhysicalType.INT32})),
     Kind.TIME: frozenset({PhysicalType.INT32, PhysicalType.INT64}),
@@ -52,9 +52,11 @@ _PHYSICAL: dict[Kind, frozenset[int]] = {
     **dict.fromkeys((*STRINGS, Kind.VARIANT, Kind.BLOB), frozenset({PhysicalType.BYTE_ARRAY})),
     **dict.fromkeys(BINARIES, frozenset({PhysicalType.BYTE_ARRAY, PhysicalType.FIXED_LEN_BYTE_ARRAY})),
 }
+"""Physical types in which writers store each kind of leaf."""
+INTEGER_WIDTHS = {Kind.TINYINT: 8, Kind.SMALLINT: 16, Kind.INT: 32, Kind.BIGINT: 64}
+"""Bits of the integers."""
 _TYPED = b"typed_value"
 """Name of the typed part of a shredded VARIANT."""
-_WIDTHS = {Kind.TINYINT: 8, Kind.SMALLINT: 16, Kind.INT: 32, Kind.BIGINT: 64}
 _CONVERTED_WIDTHS = {ConvertedType.INT_8: 8, ConvertedType.INT_16: 16, ConvertedType.INT_32: 32, ConvertedType.INT_64: 64}
 _TEXTS = frozenset({None, LogicalType.STRING, LogicalType.ENUM, LogicalType.JSON})
 _CONVERTED_UNITS = {ConvertedType.TIMESTAMP_MILLIS: TimeUnit.MILLIS, ConvertedType.TIMESTAMP_MICROS: TimeUnit.MICROS}
@@ -242,7 +244,7 @@ def _expected_leaves(
 
 def _fits(element: Struct, type_: DataType) -> bool:
     """Return whether a leaf's decoded values have type ``type_``."""
-    physical = _PHYSICAL.get(type_.kind)
+    physical = PHYSICAL_TYPES.get(type_.kind)
     kind = value(element, SchemaElement.TYPE)
     if physical is None:
         return True
@@ -252,7 +254,7 @@ def _fits(element: Struct, type_: DataType) -> bool:
     converted = value_or(element, SchemaElement.CONVERTED_TYPE, None)
     match type_.kind:
         case Kind.TINYINT | Kind.SMALLINT | Kind.INT | Kind.BIGINT:
-            width = _WIDTHS[type_.kind]
+            width = INTEGER_WIDTHS[type_.kind]
             older = converted is None or _CONVERTED_WIDTHS.get(converted) == width
             return older and (logical is None or (logical == LogicalType.INTEGER and _is_signed(parameters, width)))
         case Kind.DECIMAL:
@@ -319,16 +321,12 @@ def _check_bounds(field: DataField, leaf: LeafColumn, chunks: Sequence[Struct], 
     for meta in chunks:
         if ColumnMetaData.STATISTICS not in meta:
             return
-        chunk_statistics.append(value(meta, ColumnMetaData.STATISTICS))
+        chunk_statistics.append(meta[ColumnMetaData.STATISTICS][1])
         nulls.append(value_or(chunk_statistics[-1], ChunkStatistics.NULL_COUNT, None))
     if bounds.null_count is not None and None not in nulls and sum(nulls) != bounds.null_count:
         raise FooterMismatch(f"column '{name}' has {sum(nulls)} nulls by its footer and {bounds.null_count} by its metadata")
-    if (
-        bounds.min is None
-        or bounds.max is None
-        or type_.kind in _UNCOMPARED
-        or value(leaf.element, SchemaElement.TYPE) == PhysicalType.INT96
-    ):
+    physical_type = value(leaf.element, SchemaElement.TYPE)
+    if bounds.min is None or bounds.max is None or type_.kind in _UNCOMPARED or physical_type == PhysicalType.INT96:
         return
     lows, highs = [], []
     for meta, statistics, null_count in zip(chunks, chunk_statistics, nulls, strict=True):
@@ -336,8 +334,8 @@ def _check_bounds(field: DataField, leaf: LeafColumn, chunks: Sequence[Struct], 
         if null_count != value(meta, ColumnMetaData.NUM_VALUES) and (low is None or high is None or null_count is None):
             return
         if low is not None and high is not None:
-            lows.append(_plain(low, leaf.element, type_))
-            highs.append(_plain(high, leaf.element, type_))
+            lows.append(_plain(low, physical_type, type_))
+            highs.append(_plain(high, physical_type, type_))
     if not lows or None in lows or None in highs:
         return
     if type_.kind in STRINGS:
@@ -368,11 +366,11 @@ def _ends(high: str, maximum: str) -> bool:
     return high.encode() >= maximum.encode() or high.startswith(maximum[:-1])
 
 
-def _plain(raw: bytes, element: Struct, type_: DataType) -> Any:
+def _plain(raw: bytes, physical_type: int, type_: DataType) -> Any:
     """Return a raw bound as a plain value. None: unknown."""
     if type_.kind in STRINGS:
         return raw.decode()
-    decoded = decode_plain(raw, value(element, SchemaElement.TYPE))
+    decoded = decode_plain(raw, physical_type)
     if decoded is not raw:  # a number
         return decoded
     return int.from_bytes(raw, "big", signed=True) if type_.kind is Kind.DECIMAL else None

@@ -36,7 +36,8 @@ from fileindex.predicate.tree import (
     leaves,
 )
 from fileindex.query.top_n import RANGE_BITMAP
-from lsm.parquet.expected_footer import ExpectedFooter
+from lsm.parquet.expected_footer import INTEGER_WIDTHS, PHYSICAL_TYPES, ExpectedFooter
+from lsm.parquet.fields import PhysicalType
 from lsm.parquet.reader import ParquetDataFile
 from lsm.read.row_group import may_have_retracts
 from lsm.scan.plan import ScanPlan
@@ -70,17 +71,14 @@ from pyspark_paimon.spark.wire.native_plan import (
 )
 from sparkexpr.values.column_type import BINARIES, FLOATS, INTEGERS, STRINGS, TIMESTAMPS, ColumnType, Kind, Plain
 
-_PHYSICAL: Mapping[Kind, frozenset[str]] = {
-    Kind.BOOLEAN: frozenset({"BOOLEAN"}),
-    **dict.fromkeys((Kind.TINYINT, Kind.SMALLINT, Kind.INT, Kind.DATE), frozenset({"INT32"})),
-    **dict.fromkeys((Kind.BIGINT, *TIMESTAMPS), frozenset({"INT64"})),
-    Kind.FLOAT: frozenset({"FLOAT"}),
-    Kind.DOUBLE: frozenset({"DOUBLE"}),
-    Kind.DECIMAL: frozenset({"INT32", "INT64", "FIXED_LEN_BYTE_ARRAY"}),
-    **dict.fromkeys(STRINGS, frozenset({"BYTE_ARRAY"})),
-    **dict.fromkeys(BINARIES, frozenset({"BYTE_ARRAY"})),
+_READ_DIFFERENTLY: Mapping[Kind, frozenset[int]] = {
+    **dict.fromkeys(TIMESTAMPS, frozenset({PhysicalType.INT96})),
+    Kind.DECIMAL: frozenset({PhysicalType.BYTE_ARRAY}),
+    **dict.fromkeys(BINARIES, frozenset({PhysicalType.FIXED_LEN_BYTE_ARRAY})),
 }
-_WIDTHS = {Kind.TINYINT: 8, Kind.SMALLINT: 16, Kind.INT: 32, Kind.BIGINT: 64}
+"""Physical types from which Spark's reader makes other values than ours, or none."""
+_LEAVES = PHYSICAL_TYPES.keys() - {Kind.TIME, Kind.VARIANT, Kind.BLOB}
+"""Kinds of leaves that Spark's reader supports."""
 SPARK_STORES = "PYSPARK_PAIMON_SPARK_STORES"
 """Environment variable of a server. ``s3a``: Spark has ``hadoop-aws`` and reaches the same S3 stores as our reader."""
 _SCHEMES = {"s3a": frozenset({"s3", "s3a"})}
@@ -98,7 +96,7 @@ def is_native(type_: DataType) -> bool:
     match type_.kind:
         case kind if kind in TIMESTAMPS:
             return type_.precision <= 6
-        case kind if kind in _PHYSICAL:
+        case kind if kind in _LEAVES:
             return True
         case Kind.ARRAY:
             return _is_native_part(type_.part("element"))
@@ -152,7 +150,8 @@ def _leaves(path: str, type_: DataType) -> Iterator[tuple[str, DataType]]:
 
 def _fits(leaf: Any, type_: DataType) -> bool:
     """Return whether a leaf has the physical and logical type of ``type_``."""
-    if leaf.physical_type not in _PHYSICAL[type_.kind]:
+    physical_type = getattr(PhysicalType, leaf.physical_type)
+    if physical_type not in PHYSICAL_TYPES[type_.kind] - _READ_DIFFERENTLY.get(type_.kind, frozenset()):
         return False
     logical: dict[str, Any] = json.loads(leaf.logical_type.to_json())
     name = logical.get("Type")
@@ -168,7 +167,7 @@ def _fits(leaf: Any, type_: DataType) -> bool:
             return name == "String"
         case kind if kind in INTEGERS:
             plain = name == "None" and kind in {Kind.INT, Kind.BIGINT}
-            return plain or (name == "Int" and bool(logical["isSigned"]) and logical["bitWidth"] == _WIDTHS[kind])
+            return plain or (name == "Int" and bool(logical["isSigned"]) and logical["bitWidth"] == INTEGER_WIDTHS[kind])
         case _:
             return name == "None"
 
