@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import struct
 import zlib
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TypeAlias
+from operator import itemgetter
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -30,9 +32,9 @@ from lsm.parquet.fields import (
     PhysicalType,
     byte_width,
     encode_plain,
-    list_of,
     value,
     value_or,
+    values_of,
 )
 from lsm.parquet.page_index import ReadRange
 from lsm.parquet.page_reader import LONGEST
@@ -88,31 +90,34 @@ class ChunkValues:
         None: there are none.
         """
         bloom = dictionary = None
+        values = values_of(meta)
         if ColumnMetaData.BLOOM_FILTER_OFFSET in meta:
-            bloom = value(meta, ColumnMetaData.BLOOM_FILTER_OFFSET), value_or(meta, ColumnMetaData.BLOOM_FILTER_LENGTH, 0)
+            bloom = values[ColumnMetaData.BLOOM_FILTER_OFFSET], values.get(ColumnMetaData.BLOOM_FILTER_LENGTH, 0)
         if ColumnMetaData.DICTIONARY_PAGE_OFFSET in meta and ColumnMetaData.ENCODING_STATS in meta:
-            start, end = value(meta, ColumnMetaData.DICTIONARY_PAGE_OFFSET), value(meta, ColumnMetaData.DATA_PAGE_OFFSET)
-            if 0 < start < end and _has_readable_dictionary(meta):
+            start, end = values[ColumnMetaData.DICTIONARY_PAGE_OFFSET], values[ColumnMetaData.DATA_PAGE_OFFSET]
+            if 0 < start < end and _has_readable_dictionary(values):
                 dictionary = start, end - start
         if bloom is None and dictionary is None:
             return None
-        return cls(bloom, dictionary, *[value(meta, number) for number in _OF_META])
+        return cls(bloom, dictionary, *itemgetter(*_OF_META)(values))
 
     def bloom_cost(self, searched: int) -> int:
         """Return the bytes read for a search of ``searched`` values."""
         return _HEADER + searched * _BLOCK
 
 
-def _has_readable_dictionary(meta: Struct) -> bool:
-    """Return whether all data pages use a readable dictionary."""
-    codec, stats = value(meta, ColumnMetaData.CODEC), list_of(meta, ColumnMetaData.ENCODING_STATS)
+def _has_readable_dictionary(meta: Mapping[int, Any]) -> bool:
+    """Return whether all data pages use a readable dictionary.
+
+    ``meta``: values of ``ColumnMetaData``.
+    """
+    codec, (_, encoding_stats) = meta[ColumnMetaData.CODEC], meta[ColumnMetaData.ENCODING_STATS]
     if codec != CompressionCodec.UNCOMPRESSED and codec not in _CODECS:
         return False
-    page_encodings = {
-        value(encoding_stats, PageEncodingStats.ENCODING)
-        for encoding_stats in stats
-        if value(encoding_stats, PageEncodingStats.PAGE_TYPE) in _DATA_PAGES and value(encoding_stats, PageEncodingStats.COUNT)
-    }
+    page_encodings = set()
+    for stats in map(values_of, encoding_stats):
+        if stats[PageEncodingStats.PAGE_TYPE] in _DATA_PAGES and stats[PageEncodingStats.COUNT]:
+            page_encodings.add(stats[PageEncodingStats.ENCODING])
     return bool(page_encodings) and page_encodings <= Encoding.OF_DICTIONARY
 
 

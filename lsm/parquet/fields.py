@@ -24,6 +24,15 @@ def value(fields: Struct, number: int) -> Any:
     return fields[number][1]
 
 
+def values_of(fields: Struct) -> dict[int, Any]:
+    """Return the values of all fields, by their numbers.
+
+    >>> values_of({2: (5, 7)})
+    {2: 7}
+    """
+    return {number: field[1] for number, field in fields.items()}
+
+
 def value_or(fields: Struct, number: int, missing: Any) -> Any:
     """Return the value of a field, or ``missing``."""
     field = fields.get(number)

@@ -123,7 +123,8 @@ def _record(
                     spans[field.path].append((0, 0, False))
                 continue
         if field.item is not None:
-            start, position = position, _after_array(field.item, payload, position)
+            # Most arrays of metadata are empty: one byte, 0.
+            start, position = position, _after_array(field.item, payload, position) if payload[position] else position + 1
             spans[field.path].append((start, position, True))
             continue
         raw = payload[position]

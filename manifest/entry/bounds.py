@@ -146,11 +146,12 @@ def key_bounds(
             continue
         fields = ("_MIN_KEY", "_MAX_KEY") if position == 0 else ("_KEY_STATS._MIN_VALUES", "_KEY_STATS._MAX_VALUES")
         low_spans, high_spans = [entries.columns.spans[f"_FILE.{field}"] for field in fields]
+        low_start, low_end, high_start, high_end = low_spans.start, low_spans.end, high_spans.start, high_spans.end
         empty = len(EMPTY_ROW)
-        filled = (low_spans.end - low_spans.start > empty) & (high_spans.end - high_spans.start > empty)
+        filled = (low_end - low_start > empty) & (high_end - high_start > empty)
         rows = np.flatnonzero(filled if position else np.ones(filled.size, np.bool_))
-        lows = RowColumns.of(entries.payload, low_spans.start[rows], low_spans.end[rows], len(types))
-        highs = RowColumns.of(entries.payload, high_spans.start[rows], high_spans.end[rows], len(types))
+        lows = RowColumns.of(entries.payload, low_start[rows], low_end[rows], len(types))
+        highs = RowColumns.of(entries.payload, high_start[rows], high_end[rows], len(types))
         (low, has_low), (high, has_high) = lows.field(position, data_type), highs.field(position, data_type)
         is_bounded = np.zeros(len(entries), np.bool_)
         is_bounded[rows] = has_low & has_high

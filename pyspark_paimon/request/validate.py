@@ -361,8 +361,14 @@ def _check_of(annotation: object) -> tuple[tuple[str, Check], ...] | None:
     """
     if not isinstance(annotation, str):
         return None
-    kinds = tuple(_KINDS.get(part) for part in _BETWEEN.split(annotation) if not part.startswith("Literal["))
-    return tuple(kind for kind in kinds if kind is not None) if kinds and None not in kinds else None
+    kinds: list[tuple[str, Check]] = []
+    for part in _BETWEEN.split(annotation):
+        if part.startswith("Literal["):
+            continue
+        if part not in _KINDS:
+            return None
+        kinds.append(_KINDS[part])
+    return tuple(kinds) or None
 
 
 def _shown(name: str, value: object) -> str:
