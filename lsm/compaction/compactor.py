@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from lsm.compaction.policy import CompactionPolicy
 from lsm.compaction.rewriter import CompactResult, Merge, Rewriter
-from lsm.data_files.write_metrics import WriteMetrics
 from lsm.levels.sorted_runs import KeyOf, LevelRun, Levels, Section, SortedRun, interval_partition
 from lsm.levels.universal import CompactUnit, drops_deletes, pick_full, trivial_move
 from manifest.entry.data_file import DataFileMeta, wall_clock_millis
@@ -110,13 +109,13 @@ class CompactionContext:
 class BucketCompactor:
     """Levels of one bucket, and their compaction in the calling thread.
 
-    ``drain`` returns the net file changes for a commit, ``undo`` deletes the new files. ``metrics`` counts files and bytes.
+    ``drain`` returns the net file changes for a commit, ``undo`` deletes the new files.
     """
 
-    def __init__(self, context: CompactionContext, levels: Levels, metrics: WriteMetrics | None = None) -> None:
+    def __init__(self, context: CompactionContext, levels: Levels) -> None:
         self.context = context
         self.levels = levels
-        self._increment = CompactIncrement(context.rewriter.discard, WriteMetrics() if metrics is None else metrics)
+        self._increment = CompactIncrement(context.rewriter.discard)
         self._changelog_files: list[DataFileMeta] = []
         # The time of the last full compaction is stored nowhere: take that of the newest file on the deepest level.
         creation_times = [file.creation_time for file in levels.files if file.level == levels.max_level and file.creation_time is not None]
@@ -290,17 +289,14 @@ class CompactIncrement:
     """
 
     discard: Callable[[DataFileMeta], None]
-    metrics: WriteMetrics = field(default_factory=WriteMetrics)
     before: dict[str, DataFileMeta] = field(default_factory=dict)
     after: list[DataFileMeta] = field(default_factory=list)
 
     def add(self, result: CompactResult) -> None:
-        """Add and count the result of a compaction."""
+        """Add the result of a compaction."""
         uncommitted = {file.file_name for file in self.after}
         remaining = {file.file_name for file in result.after}
         for file in result.before:
-            if file.file_name not in remaining:
-                self.metrics.bytes_read += file.file_size
             if file.file_name not in uncommitted:
                 self.before.setdefault(file.file_name, file)
                 continue
@@ -308,8 +304,6 @@ class CompactIncrement:
             if file.file_name not in self.before and file.file_name not in remaining:
                 self.discard(file)
         self.after.extend(result.after)
-        self.metrics.compactions += 1
-        self.metrics.count_files(result.new_files)
 
     def drain(self) -> tuple[list[DataFileMeta], list[DataFileMeta]]:
         """Return removed and added files, and reset."""

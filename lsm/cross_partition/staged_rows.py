@@ -37,7 +37,6 @@ class StagedRows:
         self._budget = max(1, budget)
         self._space = space
         self._level = level
-        self.spilled_bytes = 0
         self.clear()
 
     def clear(self) -> None:
@@ -84,7 +83,6 @@ class StagedRows:
                     inner.add(rows.remove_column(kind_index), rows.column(kind_index).combine_chunks().to_numpy())
                 file.delete()
             yield from inner.drain()
-            self.spilled_bytes += inner.spilled_bytes
 
     def _spill(self) -> None:
         """Append the held rows to the parts of their keys."""
@@ -104,10 +102,8 @@ class StagedRows:
         for number, end in enumerate(ends.tolist()):
             if end > start:
                 rows = table.take(pa.array(order[start:end]))
-                file = self._space.write([rows])
-                parts[number].append(file)
+                parts[number].append(self._space.write([rows]))
                 self._part_bytes[number] += rows.nbytes
-                self.spilled_bytes += file.size
             start = end
 
     def _hashes(self, table: Any) -> UInt32s:

@@ -10,7 +10,6 @@ from lsm.compaction.compactor import CompactIncrement
 from lsm.compaction.rewriter import CompactResult
 from lsm.compaction.small_files import SmallFilePolicy, join_files, join_small_files
 from lsm.data_files.rolling import discard_files
-from lsm.data_files.write_metrics import WriteMetrics
 from lsm.write.bucket_writer import BucketContext
 from manifest.entry.data_file import DataFileMeta
 from manifest.options.support import check_rewritable
@@ -28,10 +27,10 @@ class AppendCompactor:
     ``new_files`` are files of the same write, in addition to the existing ones.
     """
 
-    def __init__(self, context: BucketContext, new_files: Sequence[DataFileMeta] = (), metrics: WriteMetrics | None = None) -> None:
+    def __init__(self, context: BucketContext, new_files: Sequence[DataFileMeta] = ()) -> None:
         self.context = context
         self.files = [*context.existing, *new_files]
-        self._increment = CompactIncrement(self._discard, WriteMetrics() if metrics is None else metrics)
+        self._increment = CompactIncrement(self._discard)
 
     def compact(self, *, full: bool) -> None:
         """Join small files or cluster pending files.

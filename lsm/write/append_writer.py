@@ -6,7 +6,6 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from lsm.data_files.rolling import RollingFileWriter, discard_files, row_writer
-from lsm.data_files.write_metrics import WriteMetrics
 from lsm.write.bucket_writer import BucketContext
 from lsm.write_buffer.source import BufferedRows, Source
 from manifest.commit.message import CommitMessage
@@ -28,7 +27,6 @@ class AppendOnlyWriter:
 
     def __init__(self, context: BucketContext) -> None:
         self.context = context
-        self.metrics = WriteMetrics()
         self.held = BufferedRows()
         self._target = context.target
         self._has_buckets = context.store.options.bucket > 0
@@ -39,7 +37,7 @@ class AppendOnlyWriter:
 
     @cached_property
     def _compactor(self) -> append_compactor.AppendCompactor:
-        return append_compactor.AppendCompactor(self.context, self._flushed, self.metrics)
+        return append_compactor.AppendCompactor(self.context, self._flushed)
 
     @property
     def _used_compactor(self) -> append_compactor.AppendCompactor | None:
@@ -86,7 +84,6 @@ class AppendOnlyWriter:
         self._next_sequence = files[-1].max_sequence_number + 1
         self._new_files += files
         self._flushed += files
-        self.metrics.count_files(files)
 
     def prepare(self) -> CommitMessage:
         """Flush, compact a bucketed table, and return the commit message."""
@@ -118,5 +115,4 @@ class AppendOnlyWriter:
             self._writer = row_writer(self._target, FileSource.APPEND, self._next_sequence)
         for table in self.held.tables():
             self._writer.write(table)
-        self.metrics.rows += self.held.count
         self.held.clear()

@@ -11,7 +11,6 @@ from lsm.compaction.delete_retention import DeleteRetention
 from lsm.compaction.policy import CompactionPolicy
 from lsm.compaction.record_expiry import RecordExpiry
 from lsm.compaction.rewriter import MergeTreeRewriter, Rewriter
-from lsm.data_files.write_metrics import WriteMetrics
 from lsm.keys.sort import SortKey
 from lsm.levels.sorted_runs import Levels, key_decoder
 from lsm.merge.function import merge_function_for
@@ -45,9 +44,7 @@ class Compactor(Protocol):
         """Delete the files created since the last ``drain``."""
 
 
-def merge_tree_compactor(
-    context: BucketContext, new_files: Sequence[DataFileMeta] = (), metrics: WriteMetrics | None = None
-) -> BucketCompactor:
+def merge_tree_compactor(context: BucketContext, new_files: Sequence[DataFileMeta] = ()) -> BucketCompactor:
     """Return the compactor of a bucket of a primary-key table.
 
     ``new_files`` are level-0 files of the same write, in addition to the existing ones.
@@ -78,4 +75,4 @@ def merge_tree_compactor(
         knows_all_columns=context.knows_all_columns,
         name=f"{store.root}: bucket {context.bucket}",
     )
-    return BucketCompactor(compaction, levels, metrics)
+    return BucketCompactor(compaction, levels)

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 from lsm.data_files.spill import SpillSpace
-from lsm.data_files.write_metrics import WriteMetrics
 from lsm.data_files.writer import FileTarget
 from lsm.write_buffer.source import BufferedRows, Source
 from manifest.commit.message import CommitMessage
@@ -144,7 +143,6 @@ class BucketWriter(Protocol):
     """
 
     context: BucketContext
-    metrics: WriteMetrics
 
     @property
     def held(self) -> BufferedRows:

@@ -7,7 +7,6 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from lsm.data_files.rolling import discard_files, key_value_writer
-from lsm.data_files.write_metrics import WriteMetrics
 from lsm.keys.sort import SortKey
 from lsm.merge.function import merge_function_for
 from lsm.merge.keep_all import KeepAll, fold_key_aligned
@@ -36,7 +35,6 @@ class MergeTreeWriter:
 
     def __init__(self, context: BucketContext) -> None:
         self.context = context
-        self.metrics = WriteMetrics()
         schema = context.store.schema
         key, fold = SortKey.of(schema), merge_function_for(schema)
         self._target = context.target
@@ -54,7 +52,7 @@ class MergeTreeWriter:
 
     @cached_property
     def _compactor(self) -> BucketCompactor:
-        return bucket_compaction.merge_tree_compactor(self.context, self._flushed, self.metrics)
+        return bucket_compaction.merge_tree_compactor(self.context, self._flushed)
 
     @property
     def _used_compactor(self) -> BucketCompactor | None:
@@ -95,8 +93,7 @@ class MergeTreeWriter:
 
         With ``changelog-producer=input``, also write every buffered row as changelog files.
         """
-        rows = self._buffer.rows
-        if not rows:
+        if not self._buffer.rows:
             return
         try:
             files = key_value_writer(self._target, 0, FileSource.APPEND).write_all(self._drain())
@@ -108,9 +105,6 @@ class MergeTreeWriter:
         self._flushed += files
         if self._logs_input:
             self._changelog += self._log.finish()
-        self.metrics.rows += rows
-        self.metrics.spilled_bytes = self._buffer.spilled_bytes
-        self.metrics.count_files(files)
 
     def prepare(self) -> CommitMessage:
         """Flush, compact once if due, and return the commit message."""

@@ -22,7 +22,6 @@ from lsm.arrow.pieces import in_pieces
 from lsm.arrow.row_kind import ROW_KINDS, retracts
 from lsm.bucket.router import BucketRows
 from lsm.data_files.spill import SpillDirectory
-from lsm.data_files.write_metrics import WriteMetrics
 from lsm.data_files.writer import data_file_names
 from lsm.keys.encoding import one_array
 from lsm.keys.sort import DELETE, UPDATE_BEFORE
@@ -194,7 +193,6 @@ class TableWrite:
         self._assignment = bucket_assignment(
             AssignmentContext(self.store, job, self._existing, self._contexts.index_names, self._space, self._pool.map)
         )
-        self._done = WriteMetrics()
         self._handed_over: dict[BucketId, BucketWriter] = {}
 
     def __enter__(self) -> Self:
@@ -207,15 +205,6 @@ class TableWrite:
         if kind is not None:
             self.abort()
         self.close()
-
-    @property
-    def metrics(self) -> WriteMetrics:
-        """Totals over all buckets."""
-        total = WriteMetrics()
-        total.add(self._done)
-        for writer in self._writers.values():
-            total.add(writer.metrics)
-        return total
 
     @property
     def pending_compaction(self) -> dict[BucketId, bool]:
@@ -262,7 +251,6 @@ class TableWrite:
         self._durable.flush()
         failpoints.point("after-data-files")
         self._prepared = []
-        self._done = self.metrics
         self._handed_over, self._writers = self._writers, {}
         self._existing.refresh()
         self._assignment.reset()

@@ -33,7 +33,6 @@ class SortBuffer:
     next_sequence: int
     held: BufferedRows = field(default_factory=BufferedRows)
     rows: int = 0
-    spilled_bytes: int = 0
     _first_sequence: int = 0
     _spills: list[SpillFile] = field(default_factory=list, repr=False)
 
@@ -59,9 +58,7 @@ class SortBuffer:
     def spill(self, space: SpillSpace) -> None:
         """Write the rows in memory as a run on disk."""
         if self.held:
-            spilled = space.write(self._in_memory())
-            self._spills.append(spilled)
-            self.spilled_bytes += spilled.size
+            self._spills.append(space.write(self._in_memory()))
             self.held.clear()
 
     def drain(self, space: SpillSpace) -> Iterator[Any]:
@@ -95,7 +92,6 @@ class SortBuffer:
         """Merge the ``count`` oldest spill files into one."""
         first, rest = self._spills[:count], self._spills[count:]
         merged = space.write(merge_runs([self._run(spill) for spill in first], self.key, self.fold))
-        self.spilled_bytes += merged.size
         for spill in first:
             spill.delete()
         self._spills = [merged, *rest]

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 
 from lsm.commit.row_transaction import resequence
+from lsm.data_files.spill import SpillFile, SpillSpace
 from lsm.write.bucket_writer import WriteJob
 from lsm.write.compaction_job import compact_together
 from lsm.write.table_write import TableWrite
@@ -40,6 +43,20 @@ def write(store: FileStore, *tables: pa.Table, kinds: Any = None, **settings: An
         messages = job.prepare_commit()
     commit(store, messages)
     return messages
+
+
+def note_spills(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Sizes of the files that are spilled from now on."""
+    sizes: list[int] = []
+    spill = SpillSpace.write
+
+    def noting(space: SpillSpace, tables: Iterable[Any]) -> SpillFile:
+        spilled = spill(space, tables)
+        sizes.append(spilled.size)
+        return spilled
+
+    monkeypatch.setattr(SpillSpace, "write", noting)
+    return sizes
 
 
 def compact_bucket(store: FileStore, partition: bytes, bucket: int, **how: Any) -> CommitMessage | None:

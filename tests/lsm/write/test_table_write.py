@@ -25,7 +25,20 @@ from manifest.io.wrapped import WrappedFileIO
 from manifest.row.binary_row import encode_row
 from manifest.store import FileStore
 from tests.examples import some
-from tests.lsm.write_kit import commit, compact_all, compact_bucket, data_files, live, live_files, make, newest_rows, path_of, raw, write
+from tests.lsm.write_kit import (
+    commit,
+    compact_all,
+    compact_bucket,
+    data_files,
+    live,
+    live_files,
+    make,
+    newest_rows,
+    note_spills,
+    path_of,
+    raw,
+    write,
+)
 from tests.odd_bytes import odd_texts
 
 DDL = "id BIGINT, name STRING, version INT, p INT"
@@ -186,26 +199,29 @@ def test_spilling_changes_nothing_but_where_rows_wait(
     large = make(tmp_path / "large", DDL, ("id",), bucket="3", **more)
     table = many(small, 20_000)
     kinds = pa.array((np.arange(20_000) % 7 == 0) * 3, pa.int8())
-    metrics = []
+    spilled_sizes = note_spills(monkeypatch)
+    spilled_bytes = []
     for store in (small, large):
         with TableWrite(store) as job:
             for part, of_part in zip(batches(table, 250), (kinds.slice(at, 250) for at in range(0, 20_000, 250)), strict=True):
                 job.write(part, kinds=of_part)
             commit(store, job.prepare_commit())
-            metrics.append(job.metrics)
-    assert metrics[0].spilled_bytes > 0 == metrics[1].spilled_bytes
+            spilled_bytes.append(sum(spilled_sizes))
+            spilled_sizes.clear()
+    assert spilled_bytes[0] > 0 == spilled_bytes[1]
     assert [len(live(store)) for store in (small, large)] == [3, 3]
     for one, other in zip(sorted(live(small), key=lambda e: e.bucket), sorted(live(large), key=lambda e: e.bucket), strict=True):
         assert raw(small, one).equals(raw(large, other))
     assert list((tmp_path / "spill").iterdir()) == []
 
 
-def test_one_table_in_memory_is_never_spilled(tmp_path: Path) -> None:
+def test_one_table_in_memory_is_never_spilled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    spilled_sizes = note_spills(monkeypatch)
     store = make(tmp_path / "t", DDL, ("id",), bucket="2", write_buffer_size="1 kb")
     with TableWrite(store) as job:
         job.write(many(store, 200_000))
         job.prepare_commit()
-        assert job.metrics.spilled_bytes == 0
+    assert spilled_sizes == []
 
 
 def test_files_roll_at_the_target_size_into_one_sorted_run(tmp_path: Path) -> None:
@@ -473,15 +489,3 @@ def test_without_resequencing_the_lost_race_is_a_conflict(tmp_path: Path) -> Non
     FileStoreCommit(store, "a").commit(prepared[0])
     with pytest.raises(CommitConflict, match="newer rows"):
         FileStoreCommit(store, "b").commit(prepared[1])
-
-
-def test_metrics_count_rows_files_and_bytes(tmp_path: Path) -> None:
-    store = make(tmp_path / "t", DDL, ("id",), bucket="2", num_sorted_run__compaction_trigger="1")
-    write(store, many(store, 100, 1), write_only=True)
-    with TableWrite(store) as job:
-        job.write(many(store, 100))
-        messages = job.prepare_commit()
-        metrics = job.metrics
-    made = [f for m in messages for f in (*m.new_files, *m.compaction_files())]
-    assert (metrics.rows, metrics.files, metrics.bytes_written) == (100, len(made), sum(f.file_size for f in made))
-    assert metrics.compactions == 2
