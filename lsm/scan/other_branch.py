@@ -74,13 +74,13 @@ def plan_both(store: FileStore, name: str, snapshot: Snapshot | None, partitions
     at_other = _snapshot_of_other(store, snapshot, other)
     comes_first = not store.options.raw.get(FALLBACK_BRANCH, "").strip()
     report = Report()
-    with report.stage("other branch") as tally:
+    with report.stage("other branch") as stage:
         own_partitions, others_partitions = set(store.live_partitions(snapshot)), set(other.live_partitions(at_other))
         first, second = (others_partitions, own_partitions) if comes_first else (own_partitions, others_partitions)
         candidates = second if partitions is None else second.intersection(partitions)
         left = candidates - first
-        tally.count(len(left), len(candidates) - len(left))
-        tally.note = f"partitions of {'the table' if comes_first else name} missing in {name if comes_first else 'the table'}"
+        stage.count(len(left), len(candidates) - len(left))
+        stage.note = f"partitions of {'the table' if comes_first else name} missing in {name if comes_first else 'the table'}"
     table_plan = plan(store, snapshot, left if comes_first else partitions)
     branch_plan = plan(other, at_other, partitions if comes_first else left)
     marked = tuple(split.model_copy(update={"branch": name}) for split in branch_plan.splits)

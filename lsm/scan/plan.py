@@ -12,7 +12,7 @@ from lsm.scan.splits import DataSplit
 from paimon_base.texts import count_text, size_text
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Stage:
     """One pruning step: number of items kept and dropped.
 
@@ -20,12 +20,19 @@ class Stage:
     """
 
     name: str
-    kept: int
+    kept: int = 0
     dropped: int = 0
     bytes_kept: int = 0
     bytes_dropped: int = 0
     millis: float = 0.0
     note: str = ""
+
+    def count(self, kept: int, dropped: int, bytes_kept: int = 0, bytes_dropped: int = 0) -> None:
+        """Add items and their bytes."""
+        self.kept += kept
+        self.dropped += dropped
+        self.bytes_kept += bytes_kept
+        self.bytes_dropped += bytes_dropped
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,30 +79,12 @@ class ScanPlan:
 
 
 @dataclass(slots=True)
-class Tally:
-    """Counters of the current stage."""
-
-    kept: int = 0
-    dropped: int = 0
-    bytes_kept: int = 0
-    bytes_dropped: int = 0
-    note: str = ""
-
-    def count(self, kept: int, dropped: int, bytes_kept: int = 0, bytes_dropped: int = 0) -> None:
-        """Add items and their bytes."""
-        self.kept += kept
-        self.dropped += dropped
-        self.bytes_kept += bytes_kept
-        self.bytes_dropped += bytes_dropped
-
-
-@dataclass(slots=True)
 class Report:
     """Collector of the stages of a plan.
 
     >>> report = Report()
-    >>> with report.stage("partition") as tally:
-    ...     tally.count(3, 1)
+    >>> with report.stage("partition") as stage:
+    ...     stage.count(3, 1)
     >>> report.stages[0].name, report.stages[0].kept, report.stages[0].dropped
     ('partition', 3, 1)
     """
@@ -103,10 +92,10 @@ class Report:
     stages: list[Stage] = field(default_factory=list)
 
     @contextmanager
-    def stage(self, name: str) -> Iterator[Tally]:
+    def stage(self, name: str) -> Iterator[Stage]:
         """Time a step and add its ``Stage``."""
-        tally = Tally()
+        stage = Stage(name)
         start = time.perf_counter()
-        yield tally
-        millis = (time.perf_counter() - start) * 1000
-        self.stages.append(Stage(name, tally.kept, tally.dropped, tally.bytes_kept, tally.bytes_dropped, millis, tally.note))
+        yield stage
+        stage.millis = (time.perf_counter() - start) * 1000
+        self.stages.append(stage)

@@ -21,7 +21,7 @@ from lsm.deletion_vectors.reader import DeletionFile
 from lsm.scan.bucket_pruner import BucketPruner, key_ranks, sections
 from lsm.scan.file_pruner import FilePruner, ManifestPruner, row_ranges
 from lsm.scan.other_branch import other_branch, plan_both
-from lsm.scan.plan import Report, ScanPlan, Tally
+from lsm.scan.plan import Report, ScanPlan, Stage
 from lsm.scan.planned_splits import splits_of, sums_of
 from lsm.scan.predicates import is_short
 from lsm.scan.split_generator import Ranges, file_groups
@@ -166,9 +166,9 @@ class _Funnel:
         self._folded: Int64s = np.zeros(0, np.int64)
 
     def plan(self, snapshot: Snapshot | None, limit: int | None) -> ScanPlan:
-        with self._report.stage("snapshot") as tally:
-            tally.note = "the table has no snapshot" if snapshot is None else f"{snapshot.id}, {snapshot.commit_kind.value}"
-            tally.count(int(snapshot is not None), 0)
+        with self._report.stage("snapshot") as stage:
+            stage.note = "the table has no snapshot" if snapshot is None else f"{snapshot.id}, {snapshot.commit_kind.value}"
+            stage.count(int(snapshot is not None), 0)
             if snapshot is None:
                 refuse_lost_snapshots(self._store)
         if snapshot is None or (not self._has_single_version and not self._min_level and self._is_known_empty(snapshot)):
@@ -196,30 +196,30 @@ class _Funnel:
         statistics = own_statistics(self._store, snapshot) if self._predicate != TRUE else None
         if statistics is None:
             return False
-        with self._report.stage("table statistics") as tally:
+        with self._report.stage("table statistics") as stage:
             empty = proves_empty(self._store, statistics, self._predicate)
-            tally.count(int(not empty), int(empty))
+            stage.count(int(not empty), int(empty))
             rows = "rows not counted" if statistics.merged_record_count is None else count_text(statistics.merged_record_count, "row")
-            tally.note = f"{rows}, {count_text(len(statistics.col_stats), 'column')}"
+            stage.note = f"{rows}, {count_text(len(statistics.col_stats), 'column')}"
         return empty
 
     def _manifests(self, snapshot: Snapshot) -> EntryColumns:
         """Return the entries, deletes included, of possibly matching manifests."""
         store = self._store
-        with self._report.stage("manifest list") as tally:
+        with self._report.stage("manifest list") as stage:
             listed = store.manifest_metas(snapshot)
             partitioned = bool(store.partition.names)
             entry_filter = EntryFilter(self._predicate if partitioned else None, self._partitions, min_level=self._min_level)
             metas = entry_filter.manifests(listed, store.partition, store.paths.manifests)
-            _count_manifests(tally, listed, metas)
-            tally.note = "by partition and level ranges" if len(metas) < len(listed) else ""
-        with self._report.stage("manifest ranges") as tally:
+            _count_manifests(stage, listed, metas)
+            stage.note = "by partition and level ranges" if len(metas) < len(listed) else ""
+        with self._report.stage("manifest ranges") as stage:
             in_columns = self._ranges is row_ranges  # another manifest may hold newer values of the same column
             pruner = ManifestPruner(store, TRUE if in_columns else self._predicate)
             with store.reading(snapshot):
                 selected = pruner.select(metas)
-                _count_manifests(tally, metas, selected)
-                tally.note = pruner.note
+                _count_manifests(stage, metas, selected)
+                stage.note = pruner.note
                 entries = store.manifests.read_metas(selected, self._blocks(), self._narrowing())
         if pruner.waiting is None:
             return entries
@@ -254,12 +254,12 @@ class _Funnel:
         return entries.select(self._pruner.key_mask(entries)) if self._store.key else entries
 
     def _in_wanted_partitions(self, entries: EntryColumns) -> EntryColumns:
-        with self._report.stage("partition") as tally:
+        with self._report.stage("partition") as stage:
             remaining = self._of_wanted_partitions(entries)
             live = remaining.not_deleted
             counts = f"{len(remaining.partition_codes[1])} of {count_text(len(entries.partition_codes[1]), 'partition')}"
-            tally.note = counts if self._store.partition.names else "not partitioned"
-            _count(tally, entries.not_deleted, live)
+            stage.note = counts if self._store.partition.names else "not partitioned"
+            _count(stage, entries.not_deleted, live)
         return live
 
     def _of_wanted_partitions(self, entries: EntryColumns) -> EntryColumns:
@@ -273,20 +273,20 @@ class _Funnel:
         return self._pruner.residual(partition) != FALSE
 
     def _in_wanted_buckets(self, entries: EntryColumns) -> EntryColumns:
-        with self._report.stage("bucket") as tally:
+        with self._report.stage("bucket") as stage:
             pruner = BucketPruner(self._store, self._pruner.residual, bucket=self._bucket)
             visible = entries.bucket >= 0  # rows of the postpone bucket are invisible until compacted
             remaining = entries.select(pruner.may_match(entries) & visible)
-            tally.note = pruner.note
-            _count(tally, entries, remaining)
+            stage.note = pruner.note
+            _count(stage, entries, remaining)
         return remaining
 
     def _on_visible_levels(self, entries: EntryColumns) -> EntryColumns:
-        with self._report.stage("level") as tally:
+        with self._report.stage("level") as stage:
             remaining = entries.select(entries.level >= self._min_level) if self._min_level else entries
             waiting = "level 0 is skipped until it is compacted" if self._skips_level0 else self._waiting(remaining)
-            tally.note = "; ".join(filter(None, (waiting, self._retained(remaining))))
-            _count(tally, entries, remaining)
+            stage.note = "; ".join(filter(None, (waiting, self._retained(remaining))))
+            _count(stage, entries, remaining)
         return remaining
 
     def _waiting(self, visible: EntryColumns) -> str:
@@ -311,23 +311,23 @@ class _Funnel:
         partitions = entries.partition_codes[1]
         acts = set(self._pruner.residuals(partitions)) - {TRUE} != set()
         cut: Int64s | None = None
-        with self._report.stage("key range") as tally:
+        with self._report.stage("key range") as stage:
             by_key = self._store.key is not None and acts and set(map(self._pruner.key_predicate, partitions)) - {TRUE} != set()
             key_matches = self._pruner.key_mask(entries) if by_key else np.ones(len(entries), np.bool_)
             if self._ranges and acts and not self._skips_level0:
                 cut = self._cut_sections(entries)[key_matches]
             remaining = entries.select(key_matches)
-            _count(tally, entries, remaining)
-            tally.note = "" if by_key else "no condition on key columns alone" if self._store.key else "no primary key"
-        with self._report.stage("value stats") as tally:
+            _count(stage, entries, remaining)
+            stage.note = "" if by_key else "no condition on key columns alone" if self._store.key else "no primary key"
+        with self._report.stage("value stats") as stage:
             reads_values = acts and self._pruner.needs_values(remaining)
-            remaining, cut = self._keep_sections(tally, remaining, cut, self._pruner.value_mask if reads_values else None)
-        with self._report.stage("embedded index") as tally:
+            remaining, cut = self._keep_sections(stage, remaining, cut, self._pruner.value_mask if reads_values else None)
+        with self._report.stage("embedded index") as stage:
             reads_index = acts and self._store.options.file_index_read_enabled
-            remaining, cut = self._keep_sections(tally, remaining, cut, self._pruner.index_mask if reads_index else None)
+            remaining, cut = self._keep_sections(stage, remaining, cut, self._pruner.index_mask if reads_index else None)
             used = ", ".join(f"{name} x{count}" for name, count in sorted(self._notes.used.items()))
             warned = f"{self._notes.warnings.total()} warnings" if self._notes.warnings else ""
-            tally.note = "; ".join(part for part in (used, warned, tally.note) if part)
+            stage.note = "; ".join(part for part in (used, warned, stage.note) if part)
         refuse_files_added_twice(remaining)
         return remaining
 
@@ -352,34 +352,34 @@ class _Funnel:
         return numbers
 
     def _keep_sections(
-        self, tally: Tally, files: EntryColumns, cut: Int64s | None, test: Callable[[EntryColumns], Mask] | None
+        self, stage: Stage, files: EntryColumns, cut: Int64s | None, test: Callable[[EntryColumns], Mask] | None
     ) -> tuple[EntryColumns, Int64s | None]:
         """Return the files of sections where any file passes ``test``.
 
         Without sections (``cut``) each file is tested alone.
         """
         if test is None:
-            _count(tally, files, files)
+            _count(stage, files, files)
             return files, cut
         passing = test(files)
         if passing.all():
-            _count(tally, files, files)
+            _count(stage, files, files)
             return files, cut
         alive = passing if cut is None else np.isin(cut, np.concatenate([cut[passing], self._folded]))
         remaining = files.select(alive)
-        _count(tally, files, remaining)
+        _count(stage, files, remaining)
         spared = int(alive.sum() - passing.sum())
-        tally.note = f"{count_text(spared, 'file')} kept for older or newer versions of their keys" if spared else ""
+        stage.note = f"{count_text(spared, 'file')} kept for older or newer versions of their keys" if spared else ""
         return remaining, None if cut is None else cut[alive]
 
     def _splits(self, snapshot: Snapshot, files: EntryColumns, limit: int | None) -> Sequence[DataSplit]:
-        with self._report.stage("splits") as tally:
+        with self._report.stage("splits") as stage:
             splits = self._all_splits(snapshot, files)
             limited_splits = self._limit(splits, limit)
             sums, beyond = sums_of(limited_splits), splits[len(limited_splits) :]
-            tally.count(len(limited_splits), len(beyond), sums.file_size, sums_of(beyond).file_size)
+            stage.count(len(limited_splits), len(beyond), sums.file_size, sums_of(beyond).file_size)
             limited = f", {len(beyond)} beyond the limit" if beyond else ""
-            tally.note = f"{len(limited_splits) - sums.merging} raw, {sums.merging} merging{limited}"
+            stage.note = f"{len(limited_splits) - sums.merging} raw, {sums.merging} merging{limited}"
             return limited_splits
 
     def _all_splits(self, snapshot: Snapshot, entries: EntryColumns) -> Sequence[DataSplit]:
@@ -434,17 +434,17 @@ def _ranges_of(store: FileStore) -> Ranges | None:
     return row_ranges if store.options.data_evolution_enabled else None
 
 
-def _count_manifests(tally: Tally, before: Sequence[ManifestFileMeta], after: Sequence[ManifestFileMeta]) -> None:
+def _count_manifests(stage: Stage, before: Sequence[ManifestFileMeta], after: Sequence[ManifestFileMeta]) -> None:
     remaining_bytes, total = sum([meta.file_size for meta in after]), sum([meta.file_size for meta in before])
-    tally.count(len(after), len(before) - len(after), remaining_bytes, total - remaining_bytes)
+    stage.count(len(after), len(before) - len(after), remaining_bytes, total - remaining_bytes)
 
 
-def _count(tally: Tally, before: EntryColumns, after: EntryColumns) -> None:
+def _count(stage: Stage, before: EntryColumns, after: EntryColumns) -> None:
     count, remaining_bytes = len(after), int(after.file_size.sum())
     if before is after:
-        tally.count(count, 0, remaining_bytes)
+        stage.count(count, 0, remaining_bytes)
     else:
-        tally.count(count, len(before) - count, remaining_bytes, int(before.file_size.sum()) - remaining_bytes)
+        stage.count(count, len(before) - count, remaining_bytes, int(before.file_size.sum()) - remaining_bytes)
 
 
 def compacted_snapshot(store: FileStore) -> Snapshot | None:
