@@ -19,7 +19,6 @@ class IndexPlace:
     ``path`` is the side file, None if embedded.
     """
 
-    data_path: str
     path: str | None
     container: ContainerReader
 
@@ -35,10 +34,10 @@ def index_place(store: FileStore, entry: ManifestEntry) -> IndexPlace | None:
     file = entry.file
     data_path = store.physical_files(entry.partition, entry.bucket, file)[0]
     if file.embedded_index is not None:
-        return IndexPlace(data_path, None, ContainerReader.of(file.embedded_index))
+        return IndexPlace(None, ContainerReader.of(file.embedded_index))
     if file.index_file is None:
         return None
     path = store.paths.extra_file(data_path, file.index_file)
     ranges = store.file_io.open_ranges(path, store.cache.files)
     container = ContainerReader(ranges.read, ranges.size(), file.index_file)
-    return IndexPlace(data_path, path, container)
+    return IndexPlace(path, container)

@@ -108,7 +108,6 @@ class BucketContext:
             changelog_files=tuple(changelog_files),
             compact_changelog=tuple(compact_changelog),
             index_changes=(self.vectors.change(compaction=True),) if self.vectors is not None and compacted else (),
-            base_max_sequence=self.max_sequence,
             base_snapshot_id=self.base.id,
             base_manifest_list=self.base.delta_manifest_list,
             compact_read=tuple(sorted(self.looked_up.intersection(f.file_name for f in self.existing))) if compact_after else (),

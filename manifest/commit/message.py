@@ -28,7 +28,6 @@ class CommitMessage(BaseModel):
         index_changes: At most one per kind, for the rows and for the compaction.
         changelog_files: Changelog of the new files.
         compact_changelog: Changelog of the compaction.
-        base_max_sequence: Greatest sequence number in the bucket when the writer opened.
         base_snapshot_id: Newest snapshot when the writer opened. 0: the table was empty. None: unknown.
         base_manifest_list: Delta manifest list of that snapshot. Empty: unknown.
         compact_read: Data files of that snapshot that the output of the compaction depends on.
@@ -49,7 +48,6 @@ class CommitMessage(BaseModel):
     index_changes: tuple[IndexChange, ...] = ()
     changelog_files: tuple[DataFileMeta, ...] = ()
     compact_changelog: tuple[DataFileMeta, ...] = ()
-    base_max_sequence: int = -1
     base_snapshot_id: int | None = None
     base_manifest_list: str = ""
     compact_read: tuple[str, ...] = ()

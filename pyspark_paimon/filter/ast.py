@@ -362,8 +362,3 @@ def field_of(term: Term, names: Sequence[str]) -> Term:
     for name in names:
         term = item_of(term, GivenValue(name))
     return term
-
-
-def is_computed(term: Term) -> bool:
-    """Return whether a term is neither column nor literal."""
-    return not isinstance(term, ColumnRef | GivenValue)
