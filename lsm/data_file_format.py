@@ -12,9 +12,8 @@ from lsm.parquet.reader import ParquetDataFile
 from manifest.io.errors import UnsupportedTable
 from manifest.io.file_cache import FileCache
 from manifest.io.file_io import FileIO
+from manifest.options.core_options import PARQUET
 from paimon_base.plugins import has_plugin, plugin
-
-PARQUET = "parquet"
 
 
 def check_format(path: str) -> str:

@@ -18,14 +18,13 @@ from fileindex.build.options import FileIndexOptions
 from fileindex.build.writer import DataFileIndexWriter
 from fileindex.format.container import container_size, worth_storing, write_index_container
 from lsm.arrow.row_kind import retracts
-from lsm.data_file_format import PARQUET
 from lsm.keys.sort import SEQUENCE_NUMBER, VALUE_KIND
 from lsm.parquet.write.writer import ParquetFileWriter
 from lsm.schema.parquet_schema import KEY_PREFIX, file_schema, key_value_fields, needs_int96
 from manifest.entry.data_file import DataFileMeta, FileSource, wall_clock_millis
 from manifest.io.file_io import FileIO
 from manifest.io.paths import FileNames
-from manifest.options.core_options import CoreOptions
+from manifest.options.core_options import PARQUET, CoreOptions
 from manifest.row.binary_row import encode_row
 from manifest.stats.collector import StatsCollector
 from manifest.store import FileStore

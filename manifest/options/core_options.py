@@ -160,6 +160,8 @@ _DOTTED = {
 }
 
 
+PARQUET = "parquet"
+"""Format of data files that the core reads and writes. Plugins have the others."""
 RUNS_BEFORE_STOP = 3
 """Sorted runs between the trigger of compaction and the default of ``num-sorted-run.stop-trigger``."""
 
@@ -191,7 +193,7 @@ class CoreOptions(BaseModel):
     file_suffix_include_compression: Flag = False
     branch: str = "main"
 
-    file_format: Keyword = "parquet"
+    file_format: Keyword = PARQUET
     file_format_per_level: LevelMap = Field(default_factory=dict)
     file_compression: Keyword = "zstd"
     file_compression_per_level: LevelMap = Field(default_factory=dict)
