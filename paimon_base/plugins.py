@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from functools import cache
 from importlib import import_module
-from importlib.metadata import entry_points
 from typing import Any
 
 from paimon_base.errors import PaimonError
@@ -94,4 +93,6 @@ def _load(target: str) -> Any:
 
 @cache
 def _entry_points(kind: str) -> dict[str, Any]:
+    from importlib.metadata import entry_points  # noqa: PLC0415  # a tenth of the import of the whole package
+
     return {point.name: point for point in entry_points(group=f"pyspark_paimon.{kind}")}
