@@ -19,22 +19,28 @@ import os
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import PurePosixPath
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-import fastavro
 import pyarrow as pa
-from fastavro.schema import SchemaParseException
 
 from manifest.avro.codecs import BROKEN_BLOCK, MAX_PAYLOAD, compressor, decompressor
 from manifest.avro.schemas import AvroSchema, layout, prepare_schema
-from manifest.avro.wire import MAGIC, SYNC_BYTES, AvroCursor, block_prefix, encode_header
+from manifest.avro.sequential import decode_dicts
+from manifest.avro.wire import MAGIC, SYNC_BYTES, BytesCursor, block_prefix, encode_header
 from manifest.io.errors import OutOfMemory
 from manifest.io.storage_errors import is_out_of_memory
 from paimon_base.errors import CorruptFile, UnsupportedOption
+from paimon_base.lazy import LazyModule, cached_property
 from paimon_base.thresholds import thresholds
+
+if TYPE_CHECKING:
+    import fastavro
+    import fastavro.schema
+else:
+    fastavro = LazyModule("fastavro")
 
 _MARK, _IS_MARKED, _IS_NAMED = b"sync.marker", b"crc32", b"crc32 of name and content"
 _CRC = 4
@@ -55,12 +61,22 @@ _OURS = frozenset({"_COLUMN_RANGES"})
 """Fields that records of other engines lack."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class WriterSchema:
-    """Schema of a file: its binary ``layout``, and fastavro's form."""
+    """Schema of a file, and its binary ``layout``."""
 
+    schema: AvroSchema = field(compare=False)
     layout: AvroSchema
-    decoder: AvroSchema
+
+    @classmethod
+    def of(cls, schema: AvroSchema) -> WriterSchema:
+        """Return the schema of a record."""
+        return cls(schema, layout(schema))
+
+    @cached_property
+    def prepared(self) -> AvroSchema:
+        """The schema prepared for fastavro."""
+        return prepare_schema(self.schema)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +100,12 @@ class Container:
 
         Raises ``CorruptFile`` if they do not fill the payload exactly.
         """
-        return list(decode_records(self.path, self.schema.decoder, self.payload, self.count))
+        # fastavro is faster for many records, but a fresh process reads few, and its import costs more.
+        is_few = self.count <= thresholds.records_one_by_one
+        few = decode_dicts(self.schema.layout, self.payload, self.count) if is_few else None
+        if few is not None and all(record.pop(_BRANCH, 1) == 1 for record in few):
+            return few
+        return list(_decode_records(self.path, self.schema, self.payload, self.count))
 
 
 def read_container(path: str, data: bytes) -> Container:
@@ -101,7 +122,7 @@ def _decoding(path: str) -> Iterator[None]:
     """Convert decoder errors to ``CorruptFile`` or ``OutOfMemory``."""
     try:
         yield
-    except (MemoryError, *_MALFORMED, *BROKEN_BLOCK, pa.ArrowException, OSError, SchemaParseException) as error:
+    except (MemoryError, *_MALFORMED, *BROKEN_BLOCK, pa.ArrowException, OSError) as error:
         if is_out_of_memory(error):
             raise OutOfMemory(path, str(error)) from error
         raise CorruptFile(path, f"not a readable Avro file ({error})") from error
@@ -154,34 +175,30 @@ def write_avro(schema: AvroSchema, blocks: Iterable[tuple[int, bytes]], *, codec
     return writer.content()
 
 
-def encode_records(schema: AvroSchema, records: Iterable[dict[str, Any]]) -> list[bytes]:
-    """Encode each record, without a container.
-
-    ``schema`` is a result of ``parsed``.
-    """
+def encode_records(schema: WriterSchema, records: Iterable[dict[str, Any]]) -> list[bytes]:
+    """Encode each record, without a container."""
     encoded = []
+    prepared = schema.prepared
     for record in records:
         buffer = io.BytesIO()
-        fastavro.schemaless_writer(buffer, schema, record)
+        fastavro.schemaless_writer(buffer, prepared, record)
         encoded.append(buffer.getvalue())
     return encoded
 
 
-def decode_records(path: str, schema: AvroSchema, payload: bytes, count: int) -> Iterator[dict[str, Any]]:
-    """Yield ``count`` records that must fill ``payload`` exactly.
-
-    ``schema`` is a result of ``parsed``, checked by ``read_container``.
-    """
+def _decode_records(path: str, schema: WriterSchema, payload: bytes, count: int) -> Iterator[dict[str, Any]]:
+    """Yield ``count`` records that must fill ``payload`` exactly."""
     source = io.BytesIO(payload)
     try:
+        prepared = schema.prepared
         for _ in range(count):
-            record = fastavro.schemaless_reader(source, schema)
+            record = fastavro.schemaless_reader(source, prepared)
             if record.pop(_BRANCH, 1) != 1:
                 raise ValueError("a record is null")
             yield record
     except MemoryError as error:
         raise OutOfMemory(path, str(error)) from error
-    except _MALFORMED as error:
+    except (*_MALFORMED, fastavro.schema.SchemaParseException) as error:
         raise CorruptFile(path, f"Avro record cannot be decoded ({type(error).__name__}: {error})") from error
     if source.tell() != len(payload):
         raise CorruptFile(path, f"{len(payload) - source.tell()} bytes are left after the last record")
@@ -206,7 +223,7 @@ def read_header(head: bytes) -> tuple[dict[bytes, bytes], int] | None:
 
     ``head`` is the beginning of the file. None if it is too short.
     """
-    source = _Source(head)
+    source = BytesCursor(head)
     try:
         metadata, _ = source.header()
     except _MALFORMED:
@@ -226,7 +243,7 @@ def read_blocks(path: str, metadata: Mapping[bytes, bytes], blocks: Iterable[byt
         stored = list(blocks)
         limits = _Limits.of(sum(map(len, stored)))
         for block in stored:
-            source = _Source(block)
+            source = BytesCursor(block)
             records = source.long()
             payloads.append(decompress(source.take(source.long()), limits.payload - total))
             limits.check_block(records, count, len(payloads[-1]))
@@ -237,7 +254,7 @@ def read_blocks(path: str, metadata: Mapping[bytes, bytes], blocks: Iterable[byt
 def _read(path: str, data: bytes) -> Container:
     if not data.startswith(MAGIC):
         return _of_other_format(path, data)
-    source = _Source(data)
+    source = BytesCursor(data)
     metadata, sync = source.header()
     _verify_checksum(path, data, metadata.get(_MARK), sync)
     schema = _schema(metadata[b"avro.schema"])
@@ -307,12 +324,12 @@ def _of_other_format(path: str, data: bytes) -> Container:
     millis = pa.schema([(field.name, _retype(field.type, pa.timestamp("ms"))) for field in fields])
     numbers = pa.schema([(field.name, _retype(field.type, pa.int64())) for field in fields])
     schema = _record("manifest", numbers)
-    writer = WriterSchema(layout(schema), prepare_schema(schema))
+    writer = WriterSchema.of(schema)
     encoded: list[bytes] = []
     size = 0
     for batch in batches:
         rows = pa.Table.from_batches([batch]).cast(millis, safe=False).cast(numbers)
-        records = encode_records(writer.decoder, rows.to_pylist())
+        records = encode_records(writer, rows.to_pylist())
         size += sum(map(len, records))
         limits.check_payload(size)
         encoded += records
@@ -327,7 +344,7 @@ def _schema(text: bytes) -> WriterSchema:
     """
     schema = _without_union(json.loads(text))
     _check_schema(schema)
-    return WriterSchema(layout(schema), prepare_schema(schema))
+    return WriterSchema.of(schema)
 
 
 def _crc(parts: Iterable[bytes]) -> bytes:
@@ -345,26 +362,6 @@ def _without_union(schema: AvroSchema) -> AvroSchema:
     if not isinstance(schema, list) or len(schema) != 2 or schema[0] != "null" or not isinstance(schema[1], dict):
         return schema
     return schema[1] | {"fields": [{"name": _BRANCH, "type": "long"}, *schema[1].get("fields", ())]}
-
-
-class _Source(AvroCursor):
-    """Cursor over bytes in memory."""
-
-    def __init__(self, data: bytes) -> None:
-        self._data = data
-        self.position = 0
-
-    @property
-    def at_end(self) -> bool:
-        return self.position >= len(self._data)
-
-    def take(self, length: int) -> bytes:
-        end = self.position + length
-        if length < 0 or end > len(self._data):
-            raise ValueError(f"{length} bytes at {self.position} exceed the file of {len(self._data)} bytes")
-        piece = self._data[self.position : end]
-        self.position = end
-        return piece
 
 
 def _check_schema(schema: AvroSchema) -> None:

@@ -5,9 +5,14 @@ Field for field as Paimon writes them, plus ``_COLUMN_RANGES``.
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-import fastavro
+from paimon_base.lazy import LazyModule
+
+if TYPE_CHECKING:
+    import fastavro
+else:
+    fastavro = LazyModule("fastavro")
 
 AvroSchema: TypeAlias = Any
 

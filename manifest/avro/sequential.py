@@ -11,6 +11,7 @@ from functools import lru_cache
 from typing import Any, Final, TypeAlias
 
 from manifest.avro.schemas import AvroSchema
+from manifest.avro.wire import BytesCursor
 
 _LONG: Final = "long"
 _BYTES: Final = "bytes"
@@ -69,6 +70,44 @@ def decode_few(shape: AvroSchema, payload: bytes, count: int) -> FewRecords | No
     except (IndexError, ValueError):
         return None
     return FewRecords(bounds, numbers, spans) if bounds[-1] == len(payload) else None
+
+
+def decode_dicts(shape: AvroSchema, payload: bytes, count: int) -> list[dict[str, Any]] | None:
+    """Return ``count`` records that fill ``payload``, as dictionaries.
+
+    None if they do not, or have other types than metadata.
+
+    >>> decode_dicts((("a", "long"), ("b", ("union", "null", "string"))), bytes([4, 2, 2, 97, 6, 0]), 2)
+    [{'a': 2, 'b': 'a'}, {'a': 3, 'b': None}]
+    """
+    cursor = BytesCursor(payload)
+    try:
+        records = [_value(shape, cursor) for _ in range(count)]
+    except (LookupError, ValueError, RecursionError):
+        return None
+    return records if cursor.at_end else None
+
+
+def _value(shape: AvroSchema, cursor: BytesCursor) -> Any:
+    match shape:
+        case "int" | "long":
+            return cursor.long()
+        case "bytes":
+            return cursor.prefixed_bytes()
+        case "string":
+            return cursor.prefixed_bytes().decode()
+        case "null":
+            return None
+        case ("union", *branches):
+            branch = cursor.long()
+            if branch < 0:
+                raise ValueError("a union has no negative branch")
+            return _value(branches[branch], cursor)
+        case ("array", items):
+            return cursor.items(lambda: _value(items, cursor))
+        case tuple():
+            return {name: _value(kind, cursor) for name, kind in shape}
+    raise ValueError("metadata does not use this type")
 
 
 @lru_cache(maxsize=64)

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import io
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import TypeVar
 
-import fastavro
+T = TypeVar("T")
 
 MAGIC = b"Obj\x01"
 SYNC_BYTES = 16
-_METADATA = fastavro.parse_schema({"type": "map", "values": "bytes"})
 _MOST_BITS = 63
 
 
@@ -39,18 +38,50 @@ class AvroCursor(ABC):
             if shift > _MOST_BITS:
                 raise ValueError("a number is longer than 64 bits")
 
+    def prefixed_bytes(self) -> bytes:
+        """Return the next bytes, which follow their number."""
+        return self.take(self.long())
+
+    def items(self, item: Callable[[], T]) -> list[T]:
+        """Return the next array, or the pairs of the next map.
+
+        ``item`` reads one.
+        """
+        values: list[T] = []
+        while (count := self.long()) != 0:
+            if count < 0:
+                self.long()
+            values += [item() for _ in range(abs(count))]
+        return values
+
     def header(self) -> tuple[dict[bytes, bytes], bytes]:
         """Return the file's metadata and its sync marker."""
         if self.take(len(MAGIC)) != MAGIC:
             raise ValueError("it does not begin with Avro's magic bytes")
-        metadata: dict[bytes, bytes] = {}
-        while (pairs := self.long()) != 0:
-            if pairs < 0:
-                self.long()
-            for _ in range(abs(pairs)):
-                key = self.take(self.long())
-                metadata[key] = self.take(self.long())
+        metadata = dict(self.items(lambda: (self.prefixed_bytes(), self.prefixed_bytes())))
         return metadata, self.take(SYNC_BYTES)
+
+
+class BytesCursor(AvroCursor):
+    """Cursor over bytes in memory."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+        self.position = 0
+
+    @property
+    def at_end(self) -> bool:
+        """Whether no bytes are left."""
+        return self.position >= len(self._data)
+
+    def take(self, length: int) -> bytes:
+        """See ``AvroCursor``."""
+        end = self.position + length
+        if length < 0 or end > len(self._data):
+            raise ValueError(f"{length} bytes at {self.position} exceed the file of {len(self._data)} bytes")
+        piece = self._data[self.position : end]
+        self.position = end
+        return piece
 
 
 def encode_long(value: int) -> bytes:
@@ -70,10 +101,10 @@ def encode_long(value: int) -> bytes:
 
 def encode_header(metadata: Mapping[bytes, bytes]) -> bytes:
     """Return the bytes before the first sync marker."""
-    out = io.BytesIO()
-    out.write(MAGIC)
-    fastavro.schemaless_writer(out, _METADATA, {key.decode(): value for key, value in metadata.items()})
-    return out.getvalue()
+    parts = [MAGIC, encode_long(len(metadata))]
+    for key, value in metadata.items():
+        parts += encode_long(len(key)), key, encode_long(len(value)), value
+    return b"".join([*parts, encode_long(0)])
 
 
 def block_prefix(count: int, content: bytes) -> bytes:

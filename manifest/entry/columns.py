@@ -6,13 +6,14 @@ import io
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import groupby
 
 import numpy as np
 
 from manifest.avro.columnar import RecordColumns, Spans, decode_columns, decode_few_columns
-from manifest.avro.container import Container, encode_records
-from manifest.avro.schemas import MANIFEST_ENTRY, AvroSchema, layout, prepare_schema
+from manifest.avro.container import Container, WriterSchema, encode_records
+from manifest.avro.schemas import MANIFEST_ENTRY, AvroSchema, layout
 from manifest.entry.data_file import ENTRY_VERSION, DataFileMeta, FileKind, FileSource, ManifestEntry
 from manifest.entry.objects import BuiltFiles, build_entries, build_files, names_of
 from paimon_base.errors import CorruptFile
@@ -21,7 +22,7 @@ from paimon_base.process import gc_paused
 from paimon_base.thresholds import thresholds
 from sparkexpr.values.arrays import Indices, Int64s, Mask
 
-_PARSED = prepare_schema(MANIFEST_ENTRY)
+_WRITER_SCHEMA = WriterSchema.of(MANIFEST_ENTRY)
 _LAYOUT = layout(MANIFEST_ENTRY)
 _SHORT_LAYOUT = (*_LAYOUT[:-1], ("_FILE", _LAYOUT[-1][1][:-1]))
 """The layout before ``_WRITE_COLS_SEQUENCES``: today's records without the last byte, that field's null."""
@@ -65,7 +66,7 @@ class EntryColumns:
                 columns.spans = {_LAST_FIELD: Spans(nothing, nothing, np.zeros(container.count, np.bool_)), **columns.spans}
                 return _check_entries(cls._single(container.path, container.payload, columns, short))
         try:
-            return _check_entries(cls.of_records(encode_records(_PARSED, container.records()), container.path))
+            return _check_entries(cls.of_records(encode_records(_WRITER_SCHEMA, container.records()), container.path))
         except (ValueError, LookupError, TypeError, AttributeError) as error:
             raise CorruptFile(container.path, f"its records are not manifest entries ({error})") from error
 
@@ -123,7 +124,7 @@ class EntryColumns:
     def of(cls, entries: Iterable[ManifestEntry]) -> EntryColumns:
         """Return the columns of entry objects."""
         objects = list(entries)
-        columns = cls.of_records(encode_records(_PARSED, (entry.to_avro() for entry in objects)))
+        columns = cls.of_records(encode_records(_WRITER_SCHEMA, (entry.to_avro() for entry in objects)))
         if columns.built:
             # The objects are here: files() need not decode them again.
             columns.built[0].files.update(enumerate(entry.file for entry in objects))
@@ -160,7 +161,7 @@ class EntryColumns:
         payload = b"".join(records)
         if not records:
             nothing = np.zeros(0, np.intp)
-            return cls((), nothing, b"", _NO_COLUMNS, np.zeros(0, np.bool_), nothing, ())
+            return cls((), nothing, b"", _no_columns(), np.zeros(0, np.bool_), nothing, ())
         starts = np.cumsum([0, *(len(record) for record in records[:-1])], dtype=np.int64)
         columns = decode_columns(_LAYOUT, payload, len(records), starts)
         if columns is None:
@@ -484,13 +485,11 @@ def _starts(payload: bytes) -> Int64s:
     return starts
 
 
+@cache
 def _no_columns() -> RecordColumns:
     """Return all columns without entries."""
     file = DataFileMeta(file_name="none", file_size=0, row_count=0, creation_time=0)
     entry = ManifestEntry(kind=FileKind.ADD, partition=bytes(12), bucket=0, total_buckets=0, file=file)
-    columns = decode_columns(_LAYOUT, encode_records(_PARSED, [entry.to_avro()])[0], 1, np.zeros(1, np.int64))
+    columns = decode_columns(_LAYOUT, encode_records(_WRITER_SCHEMA, [entry.to_avro()])[0], 1, np.zeros(1, np.int64))
     assert columns is not None
     return columns.take(np.zeros(0, np.intp))
-
-
-_NO_COLUMNS = _no_columns()

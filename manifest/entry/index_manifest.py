@@ -11,8 +11,8 @@ from typing import Any, Final
 
 from pydantic import BaseModel, ConfigDict, NonNegativeInt, ValidationError
 
-from manifest.avro.container import AVRO, blocks_of, encode_records, in_format, read_container, write_avro
-from manifest.avro.schemas import INDEX_MANIFEST, prepare_schema
+from manifest.avro.container import AVRO, WriterSchema, blocks_of, encode_records, in_format, read_container, write_avro
+from manifest.avro.schemas import INDEX_MANIFEST
 from manifest.io.file_io import FileIO
 from manifest.io.paths import FileNames, TablePaths
 from manifest.snapshot.snapshot import FileName
@@ -22,7 +22,7 @@ DELETION_VECTORS: Final = "DELETION_VECTORS"
 HASH: Final = "HASH"
 
 _VERSION = 1
-_PARSED = prepare_schema(INDEX_MANIFEST)
+_WRITER_SCHEMA = WriterSchema.of(INDEX_MANIFEST)
 
 
 class DeletionVectorRange(BaseModel):
@@ -148,7 +148,7 @@ class IndexManifest:
 
         Writes no file and returns None for no entries.
         """
-        records = encode_records(_PARSED, (entry.to_avro() for entry in entries))
+        records = encode_records(_WRITER_SCHEMA, (entry.to_avro() for entry in entries))
         if not records:
             return None
         name = self.names.next()

@@ -11,8 +11,8 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, NonNegativeInt, ValidationError
 
-from manifest.avro.container import AVRO, blocks_of, encode_records, in_format, read_container, write_avro
-from manifest.avro.schemas import MANIFEST_LIST, prepare_schema
+from manifest.avro.container import AVRO, WriterSchema, blocks_of, encode_records, in_format, read_container, write_avro
+from manifest.avro.schemas import MANIFEST_LIST
 from manifest.entry.column_ranges import ColumnRanges
 from manifest.entry.data_file import stats_from_avro, stats_to_avro
 from manifest.io.file_io import FileIO
@@ -22,7 +22,7 @@ from manifest.stats.column_stats import SimpleStats
 from paimon_base.errors import CorruptFile
 
 _VERSION = 2
-_PARSED = prepare_schema(MANIFEST_LIST)
+_WRITER_SCHEMA = WriterSchema.of(MANIFEST_LIST)
 
 
 class ManifestFileMeta(BaseModel):
@@ -129,7 +129,7 @@ class ManifestList:
 
         Returns (name, size in bytes).
         """
-        records = encode_records(_PARSED, (meta.to_avro() for meta in metas))
+        records = encode_records(_WRITER_SCHEMA, (meta.to_avro() for meta in metas))
         name = self.names.next()
         container = write_avro(MANIFEST_LIST, blocks_of(records), codec=self.codec, level=self.level, name=name)
         data = in_format(name, container, MANIFEST_LIST, self.file_format, self.codec)

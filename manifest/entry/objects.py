@@ -5,25 +5,20 @@ Several times as fast as decoding each record again.
 
 from __future__ import annotations
 
-import io
 import re
 from collections.abc import Callable, Iterable
 from functools import lru_cache
 from itertools import repeat
 from typing import Any, TypeVar
 
-import fastavro
-
 from manifest.avro.columnar import RecordColumns
+from manifest.avro.wire import BytesCursor
 from manifest.entry.data_file import DataFileMeta, FileKind, ManifestEntry
 from manifest.stats.column_stats import SimpleStats
 from paimon_base.thresholds import thresholds
 
 T = TypeVar("T")
 
-_COUNTS = fastavro.parse_schema({"type": "array", "items": ["null", "long"]})
-_NAMES = fastavro.parse_schema({"type": "array", "items": "string"})
-_LONGS = fastavro.parse_schema({"type": "array", "items": "long"})
 _NUMBERS = (
     *("FILE_SIZE", "ROW_COUNT", "MIN_SEQUENCE_NUMBER", "MAX_SEQUENCE_NUMBER", "SCHEMA_ID", "LEVEL"),
     *("CREATION_TIME", "DELETE_ROW_COUNT", "FILE_SOURCE", "FIRST_ROW_ID"),
@@ -36,19 +31,27 @@ _PATHS = re.compile(r"[/\\\0]")
 def counts_of(raw: bytes) -> tuple[int | None, ...]:
     """Decode null counts."""
     # Cached, because the same encodings recur in many files.
-    return tuple(fastavro.schemaless_reader(io.BytesIO(raw), _COUNTS, None))
+    cursor = BytesCursor(raw)
+
+    def count() -> int | None:
+        is_present = cursor.long()
+        return cursor.long() if is_present else None
+
+    return tuple(cursor.items(count))
 
 
 @lru_cache(maxsize=4096)
 def names_of(raw: bytes) -> tuple[str, ...]:
     """Decode an array of strings."""
-    return tuple(fastavro.schemaless_reader(io.BytesIO(raw), _NAMES, None))
+    cursor = BytesCursor(raw)
+    return tuple(name.decode() for name in cursor.items(cursor.prefixed_bytes))
 
 
 @lru_cache(maxsize=256)
 def longs_of(raw: bytes) -> tuple[int, ...]:
     """Decode an array of numbers."""
-    return tuple(fastavro.schemaless_reader(io.BytesIO(raw), _LONGS, None))
+    cursor = BytesCursor(raw)
+    return tuple(cursor.items(cursor.long))
 
 
 class BuiltFiles:

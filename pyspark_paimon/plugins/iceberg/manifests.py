@@ -14,8 +14,8 @@ from itertools import count
 from typing import Any, Final, TypeAlias
 
 from manifest.avro.codecs import codec_name
-from manifest.avro.container import ContainerWriter, blocks_of, encode_records, read_container
-from manifest.avro.schemas import AvroSchema, prepare_schema
+from manifest.avro.container import ContainerWriter, WriterSchema, blocks_of, encode_records, read_container
+from manifest.avro.schemas import AvroSchema
 from manifest.io.file_io import FileIO
 from manifest.io.paths import local_form
 from manifest.schema.iceberg_schema import WITH_VECTORS, IcebergOptions
@@ -121,12 +121,12 @@ class IcebergManifests:
     def write(self, entries: Iterable[Entry], snapshot_id: int, content: int = DATA) -> list[IcebergManifest]:
         """Write entries into one or more manifests."""
         schema = manifest_entry(self.partition.names, self.partition.types)
-        parsed = prepare_schema(schema)
+        writer_schema = WriterSchema.of(schema)
         manifests: list[IcebergManifest] = []
         writer, pending = self._writer(schema, content), list[Entry]()
         rest = list(entries)
         records = iter(rest)
-        for size, block in blocks_of(encode_records(parsed, rest)):
+        for size, block in blocks_of(encode_records(writer_schema, rest)):
             writer.add(size, block)
             pending += [next(records) for _ in range(size)]
             if writer.size >= self.target_size:
@@ -148,7 +148,7 @@ class IcebergManifests:
         records = [{name: getattr(manifest, name) for name in columns} for manifest in manifests]
         if self.options.legacy_names:
             records = [{legacy_name(name): value for name, value in record.items()} for record in records]
-        for size, block in blocks_of(encode_records(prepare_schema(schema), records)):
+        for size, block in blocks_of(encode_records(WriterSchema.of(schema), records)):
             writer.add(size, block)
         return self._put(f"snap-1-{self._uuid}.avro", writer.content())
 

@@ -9,9 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from manifest.avro.columnar import RecordColumns, decode_columns
-from manifest.avro.container import encode_records
-from manifest.avro.schemas import MANIFEST_ENTRY, layout, prepare_schema
-from manifest.avro.sequential import decode_few
+from manifest.avro.container import Container, WriterSchema, encode_records
+from manifest.avro.schemas import MANIFEST_ENTRY, layout
+from manifest.avro.sequential import decode_dicts, decode_few
+from paimon_base.errors import CorruptFile
 from paimon_base.thresholds import use_thresholds
 
 LONG = st.integers(-(2**63), 2**63 - 1)
@@ -42,7 +43,7 @@ LAYOUT = layout(MANIFEST_ENTRY)
 
 
 def encoded(entries: list[dict[str, Any]]) -> list[bytes]:
-    return encode_records(prepare_schema(MANIFEST_ENTRY), entries)
+    return encode_records(WriterSchema.of(MANIFEST_ENTRY), entries)
 
 
 def told(found: RecordColumns | None) -> Any:
@@ -88,3 +89,23 @@ def test_damaged_records_are_refused_in_both_ways(entry: dict[str, Any], data: s
 def test_layouts_of_other_metadata_are_left_to_the_decoder_of_columns() -> None:
     assert decode_few(("union", "null", (("a", "long"),)), b"\x02\x02", 1) is None
     assert decode_few((("a", ("array", ("array", "long"))),), b"\x00", 1) is None
+
+
+@settings(max_examples=60)
+@given(st.lists(ENTRIES, max_size=3), st.data())
+def test_few_records_are_those_of_the_library_or_both_refuse(entries: list[dict[str, Any]], data: st.DataObject) -> None:
+    payload = bytearray(b"".join(encoded(entries)))
+    assert decode_dicts(LAYOUT, bytes(payload), len(entries)) == entries
+    if payload:
+        for position in data.draw(st.lists(st.integers(0, len(payload) - 1), max_size=3)):
+            payload[position] = data.draw(st.integers(0, 255))
+    own, of_library = (records_of(bytes(payload), len(entries), one_by_one) for one_by_one in (100, -1))
+    assert own == of_library
+
+
+def records_of(payload: bytes, count: int, one_by_one: int) -> list[dict[str, Any]] | None:
+    with use_thresholds(records_one_by_one=one_by_one):
+        try:
+            return Container("manifest-1", WriterSchema.of(MANIFEST_ENTRY), count, payload).records()
+        except CorruptFile:
+            return None

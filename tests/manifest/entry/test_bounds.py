@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from fileindex.predicate.tree import And, ColumnRef, Compare, In, IsNull, Op, Or, StartsWith, negate
 from manifest.avro.columnar import Spans, optional_longs
-from manifest.avro.container import blocks_of, encode_records, read_container, write_avro
-from manifest.avro.schemas import MANIFEST_ENTRY, prepare_schema
+from manifest.avro.container import WriterSchema, blocks_of, encode_records, read_container, write_avro
+from manifest.avro.schemas import MANIFEST_ENTRY
 from manifest.entry.bounds import BoundsColumn, key_bounds, may_match_each, value_bounds
 from manifest.entry.columns import EntryColumns
 from manifest.entry.data_file import DataFileMeta, FileKind, ManifestEntry
@@ -224,7 +224,7 @@ def test_keys_are_bounded_by_exact_keys_and_then_by_their_statistics():
 
 
 def container(entries, path="m"):
-    records = encode_records(prepare_schema(MANIFEST_ENTRY), (entry.to_avro() for entry in entries))
+    records = encode_records(WriterSchema.of(MANIFEST_ENTRY), (entry.to_avro() for entry in entries))
     return read_container(path, write_avro(MANIFEST_ENTRY, blocks_of(records), codec="null", level=1))
 
 
@@ -255,7 +255,7 @@ def test_of_manifests_decoded_together_the_one_with_a_bad_entry_is_named(bad, ch
         records = [entry.to_avro() for entry in [a_file(SimpleStats.EMPTY)] * 2]
         if number == bad:
             records[at][field] = value
-        data = write_avro(MANIFEST_ENTRY, blocks_of(encode_records(prepare_schema(MANIFEST_ENTRY), records)), codec="null", level=1)
+        data = write_avro(MANIFEST_ENTRY, blocks_of(encode_records(WriterSchema.of(MANIFEST_ENTRY), records)), codec="null", level=1)
         containers.append(read_container(f"manifest-{number}", data))
     with pytest.raises(CorruptFile, match=f"manifest-{bad}"):
         EntryColumns.from_containers(containers)
@@ -278,7 +278,7 @@ def test_a_file_that_is_not_valid_names_its_manifest(change):
     good = a_file(SimpleStats.EMPTY)
     record = good.to_avro()
     record["_FILE"] |= change
-    data = write_avro(MANIFEST_ENTRY, blocks_of(encode_records(prepare_schema(MANIFEST_ENTRY), [record])), codec="null", level=1)
+    data = write_avro(MANIFEST_ENTRY, blocks_of(encode_records(WriterSchema.of(MANIFEST_ENTRY), [record])), codec="null", level=1)
     columns = EntryColumns.concat(EntryColumns.from_containers([container([good] * 2), read_container("manifest-bad", data)])[0])
     with pytest.raises(CorruptFile, match="manifest-bad"):
         columns.files()

@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 
 from manifest.avro import container as avro
 from manifest.avro.codecs import codec_name
-from manifest.avro.container import blocks_of, encode_records, read_container, write_avro
-from manifest.avro.schemas import MANIFEST_ENTRY, MANIFEST_LIST, prepare_schema
+from manifest.avro.container import WriterSchema, blocks_of, encode_records, read_container, write_avro
+from manifest.avro.schemas import MANIFEST_ENTRY, MANIFEST_LIST
 from manifest.entry import manifest_file
 from manifest.entry.cache import EntryCache
 from manifest.entry.columns import EntryColumns
@@ -93,7 +93,7 @@ def store(tmp_path_factory):
 def encoded(entries, schema=MANIFEST_ENTRY, codec="zstandard"):
     """The same bytes at every call."""
     with patch("os.urandom", side_effect=lambda size: b"sixteen sync-ing"[:size]):
-        return write_avro(schema, blocks_of(encode_records(prepare_schema(schema), (e.to_avro() for e in entries))), codec=codec, level=1)
+        return write_avro(schema, blocks_of(encode_records(WriterSchema.of(schema), (e.to_avro() for e in entries))), codec=codec, level=1)
 
 
 def entry(number, **fields):
@@ -179,7 +179,7 @@ def test_nested_fields_in_any_order_unknown_or_missing_are_read(store):
 @pytest.mark.parametrize("change", [{"_VERSION": 3}, {"_KIND": 2}, {"_KIND": -1}])
 def test_entries_of_another_version_or_kind_are_refused(change):
     record = entry(1).to_avro() | change
-    data = write_avro(MANIFEST_ENTRY, blocks_of(encode_records(prepare_schema(MANIFEST_ENTRY), [record])), codec="null", level=1)
+    data = write_avro(MANIFEST_ENTRY, blocks_of(encode_records(WriterSchema.of(MANIFEST_ENTRY), [record])), codec="null", level=1)
     with pytest.raises(CorruptFile, match=r"^m: "):
         EntryColumns.from_container(read_container("m", data))
 
@@ -188,14 +188,14 @@ def test_entries_of_another_version_or_kind_are_refused(change):
 def test_an_entry_cannot_point_out_of_its_directory(name):
     record = entry(1).to_avro()
     record["_FILE"]["_FILE_NAME"] = name
-    other = encode_records(prepare_schema(MANIFEST_ENTRY), [entry(0).to_avro(), record])
+    other = encode_records(WriterSchema.of(MANIFEST_ENTRY), [entry(0).to_avro(), record])
     columns = EntryColumns.from_container(read_container("bad", write_avro(MANIFEST_ENTRY, blocks_of(other), codec="null", level=1)))
     with pytest.raises(CorruptFile, match=r"^bad: "):
         EntryColumns.concat([EntryColumns.of([entry(3)]), columns]).entries()
 
 
 def test_a_file_name_that_is_no_text_is_refused_by_the_name_of_the_manifest():
-    records = [record.replace(b"data-1", b"data-\xff") for record in encode_records(prepare_schema(MANIFEST_ENTRY), [entry(1).to_avro()])]
+    records = [record.replace(b"data-1", b"data-\xff") for record in encode_records(WriterSchema.of(MANIFEST_ENTRY), [entry(1).to_avro()])]
     columns = EntryColumns.from_container(read_container("bad", write_avro(MANIFEST_ENTRY, blocks_of(records), codec="null", level=1)))
     with pytest.raises(CorruptFile, match=r"^bad: a file name is not UTF-8"):
         _ = columns.file_name
@@ -289,7 +289,7 @@ def test_decompression_is_bounded(monkeypatch, codec):
 
 def test_an_unknown_codec_is_named():
     buffer = io.BytesIO()
-    fastavro.writer(buffer, prepare_schema(MANIFEST_ENTRY), [], codec="null")
+    fastavro.writer(buffer, WriterSchema.of(MANIFEST_ENTRY).prepared, [], codec="null")
     data = buffer.getvalue().replace(b"\x08null", b"\x08lzma", 1)
     with pytest.raises(UnsupportedTable, match="lzma"):
         read_container("m", data)
@@ -375,7 +375,7 @@ def test_a_damaged_list_reads_right_or_is_refused_by_name(store, position, bit):
 
 def test_a_list_of_another_version_is_refused(store):
     record = store.manifests.write([entry(1)])[0].to_avro() | {"_VERSION": 1}
-    data = write_avro(MANIFEST_LIST, blocks_of(encode_records(prepare_schema(MANIFEST_LIST), [record])), codec="null", level=1)
+    data = write_avro(MANIFEST_LIST, blocks_of(encode_records(WriterSchema.of(MANIFEST_LIST), [record])), codec="null", level=1)
     store.file_io.write(store.paths.manifest("manifest-list-old"), data)
     with pytest.raises(CorruptFile, match="manifest-list-old"):
         store.manifest_lists.read("manifest-list-old")
