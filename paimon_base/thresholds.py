@@ -265,7 +265,6 @@ class Thresholds:
     join_keys: int = _limit(10_000, 2, "Distinct join keys of a small table up to which they filter the large table of a query.")
 
     # Filter texts.
-    parsed_chain: int = _limit(64, 2, "Conditions joined by one AND or OR from which a filter is read without the general parser.")
     listed_literals: int = _limit(64, 2, "Literals of an IN list from which it is read without the general parser.")
     nested_groups: int = _limit(12, 1, "Nested parentheses beyond which a filter is parsed group by group.")
     chained_values: int = _limit(16, 2, "Equalities of one column in an OR that become an IN list.")

@@ -23,7 +23,6 @@ from paimon_base.errors import InvalidFilter
 from paimon_base.thresholds import thresholds
 from pyspark_paimon.filter.ast import (
     And,
-    Comparison,
     Condition,
     Constant,
     Literal,
@@ -41,11 +40,6 @@ from pyspark_paimon.filter.sql_terms import ColumnOf, term_of
 from sparkexpr.values.column_type import Kind
 
 _OPS: dict[type[exp.Expression], Op] = {exp.EQ: Op.EQ, exp.NEQ: Op.NE, exp.LT: Op.LT, exp.LTE: Op.LE, exp.GT: Op.GT, exp.GTE: Op.GE}
-_SIGNS = {"=": Op.EQ, "==": Op.EQ, "<>": Op.NE, "!=": Op.NE, "<": Op.LT, "<=": Op.LE, ">": Op.GT, ">=": Op.GE}
-_LINK = re.compile(
-    r"\s*([A-Za-z_]\w*|`[^`]+`)\s*(=|==|<>|!=|<|<=|>|>=)\s*(-?)(?:(\d{1,99})|(\d{1,99}\.\d{1,99})|'([^'\\]*)')(?:\s+(AND|OR)(?=[\s`])|\s*\Z)",
-    re.ASCII | re.IGNORECASE,
-)
 _HELP = "a filter may use = <> < <= > >= <=>, IN, BETWEEN, LIKE, IS NULL, AND, OR, NOT, fields (s.a), entries of maps (m['key']), elements (a[0]), arithmetic and functions"
 MOST_PARENTHESES = 1000
 _BEFORE_A_GROUP = {TokenType.L_PAREN, TokenType.AND, TokenType.OR, TokenType.NOT}
@@ -81,9 +75,6 @@ def sql_condition(text: str, params: Mapping[str, object] | None = None) -> Cond
     short, lists = extract_long_lists(text)
     values = {**parameter_values(params or {}), **lists}
     try:
-        chain = None if values else parse_chain(text, _parse_link)
-        if chain is not None:
-            return chain
         tree = parse_by_groups(short, sql_tokens, _parse)
         refuse_compared_texts(tree)
         if values or ":" in short or "?" in short:
@@ -115,59 +106,6 @@ def sql_term(text: str, names: Iterable[str], column: ColumnOf | None = None) ->
         raise InvalidFilter("the expression nests too deeply; simplify it") from None
     refuse_compared_texts(tree)
     return term_of(tree, column or column_of)
-
-
-def parse_chain(text: str, condition: Callable[[str], Condition]) -> Condition | None:
-    """Parse a long chain of comparisons, or return None.
-
-    The comparisons have plain literals and are joined all by AND or all by OR.
-    condition: Parser of one comparison. It is called once for each column name, so that names resolve as in other filters.
-
-    >>> read = lambda text: Comparison(text.split()[0], Op.EQ, 0)
-    >>> found = parse_chain(" AND ".join(f"k <> {at}" for at in range(100)), read)
-    >>> len(found.children), found.children[7]
-    (100, Comparison(column='k', op=<Op.NE: '<>'>, value=7))
-    >>> parse_chain("k = 1 OR k = 2", read) is None
-    True
-    """
-    if len(text) < 4 * thresholds.parsed_chain:
-        return None
-    links: list[tuple[str, str, Literal]] = []
-    words = set()
-    offset = 0
-    while offset < len(text):
-        match = _LINK.match(text, offset)
-        if match is None:
-            return None
-        name, op, minus, integer, exact, word, joined = match.groups()
-        if word is not None:
-            if minus:
-                return None
-            links.append((name, op, word))
-        elif integer is not None:
-            links.append((name, op, -int(integer) if minus else int(integer)))
-        else:
-            links.append((name, op, Decimal(exact).copy_negate() if minus else Decimal(exact)))
-        words.add(joined and joined.upper())
-        offset = match.end()
-    if len(words) != 2 or None not in words or len(links) < thresholds.parsed_chain:  # one joining word, and None after the last link
-        return None
-    columns = {}
-    for name in {name for name, _, _ in links}:
-        read = condition(f"{name} = 0")
-        if not isinstance(read, Comparison):  # a literal, or a function without parentheses such as CURRENT_DATE
-            return None
-        columns[name] = read.column
-    conditions = tuple(Comparison(columns[name], _SIGNS[op], value) for name, op, value in links)
-    return And(conditions) if "AND" in words else Or(conditions)
-
-
-def _parse_link(text: str) -> Condition:
-    """Parse one comparison of a chain."""
-    try:
-        return _condition(_parse(text))
-    except (SqlglotError, InvalidFilter):
-        return Constant(None)  # not a comparison: the full parser reads the whole text and reports the error
 
 
 def sql_tokens(text: str) -> list[Any]:

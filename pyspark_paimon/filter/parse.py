@@ -138,6 +138,11 @@ def refuse_constant(verb: str, text: str, names: Iterable[str]) -> None:
 
 
 def _condition(text: str, params: Mapping[str, object] | None = None) -> Condition:
+    from pyspark_paimon.filter.plain_text import plain_condition  # noqa: PLC0415  # see test_imports
+
+    plain = None if params else plain_condition(text)
+    if plain is not None:
+        return plain
     from pyspark_paimon.filter.from_sql import sql_condition  # noqa: PLC0415  # importing sqlglot takes 0.3 s
 
     return sql_condition(text, params)

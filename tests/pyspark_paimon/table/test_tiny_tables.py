@@ -116,7 +116,6 @@ BOTH_SIDES = {
     "open_files",
     "orc_stripe_bytes",
     "paged_rows",
-    "parsed_chain",
     "piece_bytes",
     "plain_text_rows",
     "plan_files",
