@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
@@ -43,6 +43,8 @@ class ArrowRows:
     reader: pa.RecordBatchReader
     column_sets: tuple[frozenset[str], ...] = ()
     """Different sets of keys of the given dicts. Empty: all rows have all columns."""
+    rejected: list[pa.Table] = field(default_factory=list)
+    """Rows that a cast leaves out while they are read."""
 
     @property
     def schema(self) -> pa.Schema:

@@ -1,35 +1,49 @@
 """Checks of Arrow arrays from outside.
 
-UTF-8, decimal and time ranges, dictionary indices, offsets.
+Names, UTF-8, decimal and time ranges, dictionary indices, offsets.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lsm.rows_in.arrow import ArrowRows
 from lsm.rows_in.lossless_cast import first_row
 from manifest.io.errors import SchemaMismatch
 
 
-def validate_batches(reader: pa.RecordBatchReader) -> pa.RecordBatchReader:
-    """Return a reader that checks each batch before use.
+def check_rows(rows: ArrowRows) -> ArrowRows:
+    """Return rows whose batches are checked before use.
 
     Reading raises the errors of ``validate_rows``.
+
+    Raises:
+        SchemaMismatch: Two columns have one name.
     """
 
     def batches() -> Iterator[pa.RecordBatch]:
         start = 0
-        for batch in reader:
+        for batch in rows.reader:
             validate_rows(batch, start)
             start += batch.num_rows
             yield batch
 
-    return pa.RecordBatchReader.from_batches(reader.schema, batches())
+    refuse_repeated(rows.schema)
+    return replace(rows, reader=pa.RecordBatchReader.from_batches(rows.schema, batches()))
+
+
+def refuse_repeated(schema: pa.Schema) -> None:
+    """Raise ``SchemaMismatch`` if two columns have one name."""
+    repeated = [name for name, times in Counter(schema.names).items() if times > 1]
+    if repeated:
+        raise SchemaMismatch(f"the rows to write have several columns named {', '.join(repeated)}")
 
 
 def validate_rows(rows: Any, start: int = 0) -> None:

@@ -18,6 +18,7 @@ from lsm.arrow.leaf_types import with_leaves, without_views
 from lsm.keys.encoding import one_array
 from lsm.keys.sort import DELETE
 from lsm.rows_in.lossless_cast import LossyCast, cast_hint, first_lossy_row, lossless_cast, may_cast, missing_hint, shorter_hint, wider_hint
+from lsm.rows_in.policy import DEFAULT_POLICY, RowPolicy
 from lsm.schema.nested_parts import nested_parts
 from manifest.io.errors import NullInKey, SchemaMismatch
 from manifest.schema.merge_options import MergeOptions
@@ -33,13 +34,13 @@ _DELETE_TEXT = "-D"
 """``DELETE`` in a column of kinds."""
 
 
-def conform(rows: Any, schema: TableSchema, kinds: Any = None, *, fills_null: bool = True) -> Any:
+def conform(rows: Any, schema: TableSchema, kinds: Any = None, policy: RowPolicy = DEFAULT_POLICY) -> Any:
     """Return a Table with exactly the columns of ``schema``.
 
     Columns have the schema's order and ``schema.arrow`` types. Types may differ if no value changes: narrower or wider numbers,
     timestamps of another unit, large, dictionary-encoded or view strings. A column with the right type is not copied. Null becomes
     the column's default value, if one exists. A missing column is filled with its default value or null, like in INSERT. Merge
-    engines that keep known values ignore that null. ``fills_null`` allows it where it replaces a stored value (``PartialRows``).
+    engines that keep known values ignore that null. The policy allows it where it replaces a stored value (``PartialRows``).
     Columns that place a row (keys, partition, bucket) must be present. Delete rows, by ``kinds`` (0 to 3, one per row), need no others.
 
     Raises:
@@ -76,7 +77,7 @@ def conform(rows: Any, schema: TableSchema, kinds: Any = None, *, fills_null: bo
         conform_column(columns_by_name[field.name] if field.name in columns_by_name else _left_out(field, schema, table.num_rows), field)
         for field in schema.fields
     ]
-    if not fills_null and len(columns_by_name) < len(schema.fields):
+    if not policy.fills_null and len(columns_by_name) < len(schema.fields):
         _refuse_missing(table, schema, kinds)
     return pa.Table.from_arrays(columns, schema=schema.arrow)
 

@@ -6,7 +6,8 @@ Whole columns are cast at once. Each cast also returns which values do not fit.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from itertools import chain, islice
 from typing import Any
 
 import numpy as np
@@ -16,8 +17,9 @@ import pyarrow.compute as pc
 from lsm.arrow.leaf_types import with_leaves
 from lsm.arrow.row_kind import ROW_KIND
 from lsm.keys.encoding import one_array
+from lsm.rows_in.arrow import ArrowRows
 from lsm.rows_in.conform import takeable
-from lsm.rows_in.policy import CastErrors
+from lsm.rows_in.policy import RowPolicy
 from lsm.rows_in.refused_rows import refused_rows
 from manifest.io.errors import SchemaMismatch
 from manifest.schema.merge_on_write import fixed_columns, is_wider
@@ -39,21 +41,57 @@ _DATE = r"\d{4}-\d{1,2}-\d{1,2}"
 _OFFSET = r"(Z|[+-]\d{2}:?\d{2})"
 
 
+def source_types(schema: TableSchema) -> pa.Schema:
+    """Return the types that Python values get before their cast.
+
+    Types of nested columns help to convert dicts; other values keep their own type.
+    """
+    return pa.schema([column.with_type(with_leaves(column.type, _castable)) for column in schema.arrow if pa.types.is_nested(column.type)])
+
+
+def _castable(leaf: pa.DataType) -> pa.DataType:
+    """Return the type of Python values that a cast makes values of type ``leaf``."""
+    return pa.float64() if pa.types.is_float32(leaf) else leaf
+
+
+def cast_rows(rows: ArrowRows, schema: TableSchema, policy: RowPolicy, *, streams: bool = True) -> ArrowRows:
+    """Return rows with the types of the table where they can be cast.
+
+    A column of numbers gets a wider type where only that has all values, if the policy widens. The first batch decides it if ``streams``.
+    Reading raises ``SchemaMismatch`` for a value that does not fit, if the policy's ``errors`` is ``raise``.
+
+    >>> from manifest.types.ddl import parse_ddl
+    >>> schema = TableSchema(id=0, fields=parse_ddl("n INT"))
+    >>> cast_rows(ArrowRows(pa.table({"n": ["7", " 8"]}).to_reader()), schema, RowPolicy(cast=True)).reader.read_all()["n"].to_pylist()
+    [7, 8]
+    """
+    reader = rows.reader
+    if policy.widens:
+        first_batches = list(islice(reader, 1)) if streams else list(reader)
+        schema = widened(schema, pa.Table.from_batches(first_batches, reader.schema), rounds=policy.rounds)
+        reader = pa.RecordBatchReader.from_batches(reader.schema, chain(first_batches, reader))
+    return replace(rows, reader=_CastRows(schema, policy, rows.rejected).reader(reader))
+
+
+def cast_texts(texts: pa.Table, schema: TableSchema) -> pa.Table:
+    """Return texts in the types of their columns.
+
+    Raises:
+        SchemaMismatch: A text does not fit.
+    """
+    return cast_rows(ArrowRows(texts.to_reader()), schema, RowPolicy(cast=True)).reader.read_all()
+
+
 @dataclass
-class CastRows:
+class _CastRows:
     """Cast of a stream of batches.
 
-    Args:
-        schema: Schema of the table.
-        rounds: Round numbers to the scale of their column, and cut off digits of seconds. False: such values do not fit.
-        errors: Treatment of values that do not fit.
-        rejected: Rows with such a value, for ``collect``, as they were given and with the reason in ``_error``.
+    ``rejected`` gets rows with a value that does not fit, as they were given and with the reason in ``_error``.
     """
 
     schema: TableSchema
-    rounds: bool
-    errors: CastErrors
-    rejected: list[pa.Table] = field(default_factory=list)
+    policy: RowPolicy
+    rejected: list[pa.Table]
     _row: int = 0
 
     def reader(self, rows: pa.RecordBatchReader) -> pa.RecordBatchReader:
@@ -68,10 +106,10 @@ class CastRows:
             cast, unfit = self._cast(batch)
             bad = np.zeros(batch.num_rows, np.bool_)
             for name, mask in unfit.items():
-                if self.errors == "raise":
+                if self.policy.errors == "raise":
                     raise self._error(batch, name, int(np.flatnonzero(mask)[0]))
                 bad |= mask
-            if self.errors == "collect" and bad.any():
+            if self.policy.errors == "collect" and bad.any():
                 self.rejected.append(self._rejected(batch, bad, unfit))
                 cast = cast.filter(pa.array(~bad))
             self._row += batch.num_rows
@@ -86,14 +124,14 @@ class CastRows:
             array = column
             if name in self.schema.names:
                 field = self.schema.field(name)
-                array, mask = cast_column(column, field.type, rounds=self.rounds)
-                if self.errors != "raise":
-                    can_fill = self.errors == "null" or not fills_none
+                array, mask = cast_column(column, field.type, rounds=self.policy.rounds)
+                if self.policy.errors != "raise":
+                    can_fill = self.policy.errors == "null" or not fills_none
                     checked = replace(field, type=field.type.with_nullable(nullable=True)) if can_fill else field
                     refused = (
                         refused_rows(array, checked) if field.type.is_nested else _overlong(array, checked.type) | _missing(array, checked)
                     )
-                    if self.errors == "null" and refused.any():
+                    if self.policy.errors == "null" and refused.any():
                         array = pc.if_else(pa.array(refused), pa.scalar(None, array.type), array)
                     mask = mask | refused
                 if mask.any():
@@ -103,7 +141,7 @@ class CastRows:
 
     def _error(self, batch: pa.RecordBatch, name: str, row: int) -> SchemaMismatch:
         reason = _reason(self.schema.field(name), batch.column(name)[row].as_py())
-        hint = "" if self.rounds else ", cast='round' rounds numbers"
+        hint = "" if self.policy.rounds else ", cast='round' rounds numbers"
         return SchemaMismatch(
             f"row {self._row + row}: {reason}; nothing was committed. errors='null' stores NULL, errors='collect' leaves such rows out{hint}"
         )

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from lsm.data_files.spill import SpillSpace
 from lsm.data_files.writer import FileTarget
+from lsm.rows_in.policy import DEFAULT_POLICY, RowPolicy
 from lsm.write_buffer.source import BufferedRows, Source
 from manifest.commit.message import CommitMessage
 from manifest.entry.data_file import DataFileMeta
@@ -198,7 +199,7 @@ class WriteJob:
     """First sequence number in every bucket, for writers that share buckets. None: above the bucket's rows."""
     bucket_writers: BucketWriters | None = None
     """Dynamic buckets that this writer may add keys to. None: all."""
-    fills_null: bool = True
-    """Set missing columns to null, although stored values would be lost. False: refuse rows without them (``lsm.rows_in.conform``)."""
+    policy: RowPolicy = DEFAULT_POLICY
+    """Treatment of columns that the rows lack."""
     finds_keys: bool = True
     """Look up keys that cross partitions. False: the committer assigns partitions (``lsm.commit.rebucket``)."""

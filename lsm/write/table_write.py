@@ -227,7 +227,7 @@ class TableWrite:
             SchemaMismatch: The rows do not fit.
         """
         for piece, piece_kinds in in_pieces(batch, kinds):
-            rows, numbers = self._kinds.of(conform(piece, self.store.schema, piece_kinds, fills_null=self._job.fills_null), piece_kinds)
+            rows, numbers = self._kinds.of(conform(piece, self.store.schema, piece_kinds, self._job.policy), piece_kinds)
             self._unordered.check(rows)
             if rows.num_rows:
                 self._waiting.append((rows, numbers))

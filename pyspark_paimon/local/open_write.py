@@ -68,7 +68,7 @@ class OpenWrite:
                 threads=self._threads,
                 overwrites=request.mode == "overwrite",
                 replaces=self._replaces,
-                fills_null=request.fills_null,
+                policy=request.policy,
                 write_only=None if self.compacts else True,
             ),
         )

@@ -5,16 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-import pyarrow as pa
-
-from lsm.arrow.row_kind import ROW_KIND
 from manifest.io.errors import InvalidSchema, SchemaMismatch
 from manifest.options.core_options import CoreOptions
 from manifest.schema.change import ChangeOptions, SchemaChange
-from manifest.schema.evolution import evolve
 from manifest.schema.merge_on_write import MergeRules, merge_changes
 from manifest.schema.retyped import lossy_change
-from manifest.types.data_type import from_arrow
 from paimon_base.errors import UnsupportedOption
 from pyspark_paimon.request.operation import OpenTable, Operation
 from pyspark_paimon.request.state import SchemaOf
@@ -46,19 +41,6 @@ class AlterSchema(Operation[TableChangeResult]):
         return TableChangeResult()
 
 
-def pending_schema(schema: TableSchema, rows: pa.Schema, options: CoreOptions) -> TableSchema | None:
-    """Return the schema with the columns of incoming rows. None: it has them.
-
-    Raises:
-        UnsupportedType: A new column has a type that no table has.
-        InvalidSchema: The table cannot get such a column.
-    """
-    if not options.write_merge_schema:
-        return None
-    changes = schema_changes(schema, rows, options)
-    return evolve(schema, changes) if changes else None
-
-
 def store_for(table: OpenTable, request: WriteRequest) -> FileStore:
     """Open a table with the schema that a write gives it."""
     store = table.store(request.options, request.schema_id)
@@ -83,16 +65,6 @@ def store_pending(engine: Engine | OpenTable, pending: TableSchema) -> None:
         newest = engine.ask(SchemaOf())
     if newest.fields[: len(pending.fields)] != pending.fields:
         raise SchemaMismatch(f"{engine.path}: the schema changed while this write added columns; nothing was committed. Write again")
-
-
-def schema_changes(schema: TableSchema, rows: pa.Schema, options: CoreOptions) -> tuple[SchemaChange, ...]:
-    """Return the changes that make the table fit incoming rows.
-
-    A new column whose values are all null has no type and is left out.
-    """
-    rules = MergeRules(options.write_merge_schema_type_widening, options.write_merge_schema_explicit_cast)
-    typed_fields = [field for field in rows if field.name != ROW_KIND and not pa.types.is_null(field.type)]
-    return merge_changes(schema, from_arrow(pa.schema(typed_fields)), rules)
 
 
 def check_types(store: FileStore, changes: Sequence[SchemaChange]) -> None:

@@ -46,7 +46,7 @@ def keys_of(keys: Keys, schema: TableSchema, method: str) -> KeySet:
         raise InvalidArgument(f"{method} finds rows by primary key, and the table has none; give a filter")
     fields = tuple(field for field in schema.fields if field.name in schema.primary_keys)
     key_schema = TableSchema(id=schema.id, fields=fields)
-    rows = rows_of(_named_keys(keys, schema.primary_keys, method), key_schema.arrow)
+    rows = rows_of(_named_keys(keys, schema.primary_keys, method), key_schema)
     if not isinstance(rows, ArrowRows):
         raise InvalidArgument(f"{method}: keys cannot be a Spark DataFrame: collect them with keys.toArrow()")
     named = rows.schema.names

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import pyarrow as pa
 
 from lsm.rows_in.arrow import python_scalar
+from lsm.rows_in.policy import RowPolicy
 from manifest.io.errors import SchemaMismatch
-from manifest.options.core_options import CoreOptions
 from manifest.schema.table_schema import TableSchema
 from manifest.types.data_type import from_arrow
 from paimon_base.errors import InvalidArgument, UnknownColumn
@@ -222,7 +222,7 @@ def refuse_new_columns(schema: TableSchema, options: Mapping[str, str], source: 
 
     Without ``write.merge-schema`` such a clause is for the columns that both sides have.
     """
-    if not CoreOptions.of({**schema.options, **options}).write_merge_schema:
+    if not RowPolicy.of(schema, options).merges:
         return
     matched = {*match_names(schema.names, source).values(), *(name for _, name in join.pairs)}
     if new := [name for name in source if name not in matched]:

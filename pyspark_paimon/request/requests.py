@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias, TypeVar
 
 import pyarrow as pa
 from pydantic import Field
@@ -19,6 +19,7 @@ from fileindex.predicate.tree import Predicate
 from lsm.aggregate.names import AggregateName
 from lsm.keys.sort import SortColumn
 from lsm.rows_in.arrow import ArrowRows
+from lsm.rows_in.policy import RowPolicy
 from manifest.options.core_options import OWN_BRANCH
 from manifest.snapshot.commit_info import commit_properties
 from manifest.snapshot.snapshot import BATCH_IDENTIFIER
@@ -176,9 +177,9 @@ class WriteRequest(Message):
     options: dict[str, str] = Field(default_factory=dict)
 
     @property
-    def fills_null(self) -> bool:
-        """Whether missing columns become null in any case."""
-        return self.missing == "null" or self.mode == "overwrite"
+    def policy(self) -> RowPolicy:
+        """Policy for the rows once they are cast."""
+        return RowPolicy(missing="null" if self.mode == "overwrite" else self.missing)
 
     def noted(self, metrics: Mapping[str, int]) -> dict[str, str]:
         """Return the properties of the snapshot."""
@@ -263,6 +264,8 @@ class SparkRows:
 
     frame: DataFrame
     schema: pa.Schema
+    column_sets: ClassVar[tuple[frozenset[str], ...]] = ()
+    rejected: ClassVar[Sequence[pa.Table]] = ()
 
 
 Rows: TypeAlias = ArrowRows | SparkRows

@@ -90,7 +90,7 @@ def _check(schema: TableSchema, request: WriteRequest, rows: Rows) -> None:
         raise InvalidArgument(f"{name} cannot be combined with missing='keep', which merges the rows; use merge-engine 'partial-update'")
     if schema.core.rowkind_field is not None:
         raise InvalidArgument("missing='keep' is not possible with option 'rowkind.field'; give all columns")
-    if isinstance(rows, ArrowRows) and rows.column_sets:
+    if rows.column_sets:
         lacking = next(name for name in rows.schema.names if not all(name in names for names in rows.column_sets))
         raise InvalidArgument(
             f"missing='keep' needs the same columns in all rows; some rows have no '{lacking}': write rows with other columns in a separate call"

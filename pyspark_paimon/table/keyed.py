@@ -289,7 +289,7 @@ class TableRows(TableRole):
         from pyspark_paimon.table.merge import Merge  # noqa: PLC0415  # as above
 
         schema = self.table_schema
-        rows = rows_of(source, schema.arrow)
+        rows = rows_of(source, schema)
         if not isinstance(rows, ArrowRows) and self._engine.spark is None:
             raise InvalidArgument(
                 "merge of a Spark DataFrame needs a table opened with spark=...; or collect the frame with frame.toArrow()"

@@ -41,7 +41,7 @@ def _columns(schema: Any) -> Any:
     if hasattr(schema, "__arrow_c_schema__") and not hasattr(schema, "__arrow_c_stream__"):
         return pa.schema(schema)
     try:
-        rows = rows_of(schema, pa.schema([])).schema
+        rows = rows_of(schema, None).schema
     except InvalidArgument as error:
         raise InvalidArgument(
             f"a schema must be an Arrow, polars or Spark schema, DDL text or data with columns, not {type(schema).__name__}"

@@ -11,13 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from lsm.rows_in.policy import CastErrors, CastMode, MissingColumns, SchemaMode
+from lsm.rows_in.policy import CastErrors, CastMode, MissingColumns, RowPolicy, SchemaMode
 from manifest.io.errors import SchemaMismatch, TableExists
 from manifest.io.paths import MAIN_BRANCH, with_branch
-from manifest.options.core_options import CoreOptions
 from paimon_base.errors import InvalidArgument, PaimonError
 from paimon_base.public import public
-from pyspark_paimon.request.inputs import castable_rows, has_row_kinds, partial_rows, refuse_ragged, rows_of
+from pyspark_paimon.request.inputs import admit, partial_rows, rows_of
 from pyspark_paimon.request.requests import Mode, Progress, SparkRows
 from pyspark_paimon.request.state import SchemaOf
 from pyspark_paimon.request.validate import travel_of, write_request
@@ -190,7 +189,7 @@ class Table(TableRows, TableReading, TableInspection, TableEvolution, TableHisto
         >>> table.count(), [str(field.type) for field in table.table_schema.fields]
         (2, ['BIGINT NOT NULL', 'STRING'])
         """
-        rows = rows_of(data, pa.schema([]))
+        rows = rows_of(data, None)
         table = cls.create(
             path,
             rows.frame.schema if isinstance(rows, SparkRows) else rows.schema.empty_table(),
@@ -299,60 +298,35 @@ class Table(TableRows, TableReading, TableInspection, TableEvolution, TableHisto
             missing=missing,
             schema_mode=schema_mode,
         )
-        if errors != "raise" and not cast:
-            raise InvalidArgument(f"errors={errors!r} is for casts; give cast=True, too")
-        merges = CoreOptions.of({**schema.options, **request.options}).write_merge_schema
         for left in reversed(range(_SCHEMA_RACES)):
+            policy = RowPolicy.of(schema, request.options, cast=cast, errors=errors, missing=missing)
             try:
-                return self._write(data, schema, request, missing=missing, cast=cast, errors=errors, dry_run=dry_run)
+                return self._write(data, schema, request, policy, dry_run=dry_run)
             except SchemaMismatch:
                 newest = self.table_schema
                 # Another writer changed the schema that this write was about to change.
-                if not left or newest.id == schema.id or not merges or isinstance(data, Iterator | pa.RecordBatchReader):
+                if not left or newest.id == schema.id or not policy.merges or isinstance(data, Iterator | pa.RecordBatchReader):
                     raise
-                schema = newest
+                schema, request = newest, request.model_copy(update={"schema_id": newest.id})
         raise AssertionError
 
-    def _write(
-        self,
-        data: Data,
-        schema: TableSchema,
-        request: WriteRequest,
-        *,
-        missing: MissingColumns,
-        cast: CastMode,
-        errors: CastErrors,
-        dry_run: bool,
-    ) -> WriteResult:
+    def _write(self, data: Data, schema: TableSchema, request: WriteRequest, policy: RowPolicy, *, dry_run: bool) -> WriteResult:
         """Check the rows and write them once."""
-        rejected: list[pa.Table] = []
-        effective = CoreOptions.of({**schema.options, **request.options})
-        widens = effective.write_merge_schema and effective.write_merge_schema_type_widening
-        if cast:
-            rows, rejected = castable_rows(data, schema, cast, errors, widens=widens)
-        else:
-            rows = rows_of(data, schema.arrow, widens=widens)
+        rows = rows_of(data, schema, policy)
         if dry_run:
             if request.mode != "overwrite":
                 raise InvalidArgument(f"dry_run reports what an overwrite would delete; mode '{request.mode}' deletes nothing")
             from pyspark_paimon.table.writer import dry_run_overwrite  # noqa: PLC0415  # rarely needed
 
             return dry_run_overwrite(self._engine, schema, request, rows)
-        if effective.write_merge_schema:
-            from pyspark_paimon.operations.alter import pending_schema  # noqa: PLC0415  # rarely needed
-
-            pending = pending_schema(schema, rows.schema, effective)
-            schema, schema_id = (schema, schema.id) if pending is None else (pending, None)
-            request = request.model_copy(update={"pending": pending, "schema_id": schema_id})
-        request = request.model_copy(update={"row_kinds": has_row_kinds(rows, schema)})
-        if missing == "keep" and any(partial.changed or partial.ignored for partial in partial_rows(rows, schema)):
+        schema, request = admit(rows, schema, request, policy)
+        if policy.missing == "keep" and any(partial.changed or partial.ignored for partial in partial_rows(rows, schema)):
             from pyspark_paimon.table.kept_columns import keep_stored_values  # noqa: PLC0415  # rarely needed
 
             result: WriteResult = keep_stored_values(self._engine, schema, request, rows)
         else:
-            refuse_ragged(rows, schema, request)
             result = self._engine.write(request, rows)
-        return result.model_copy(update={"rejected": pa.concat_tables(rejected)}) if rejected else result
+        return result.model_copy(update={"rejected": pa.concat_tables(rows.rejected)}) if rows.rejected else result
 
     def writer(
         self, *, options: Mapping[str, str] | None = None, commit_id: str | None = None, missing: MissingColumns = "refuse"

@@ -10,15 +10,13 @@ from typing import Self
 import pyarrow as pa
 
 from lsm.rows_in.arrow import ArrowRows
-from lsm.rows_in.policy import MissingColumns
-from manifest.options.core_options import CoreOptions
+from lsm.rows_in.policy import MissingColumns, RowPolicy
 from manifest.schema.table_schema import TableSchema
 from paimon_base.errors import InvalidArgument
 from paimon_base.public import public
-from pyspark_paimon.operations.alter import pending_schema
 from pyspark_paimon.operations.partitions import DropPartitions
 from pyspark_paimon.request.engine import Engine
-from pyspark_paimon.request.inputs import has_row_kinds, refuse_ragged, rows_of
+from pyspark_paimon.request.inputs import admit, rows_of
 from pyspark_paimon.request.partition_spec import Spec, spec_of
 from pyspark_paimon.request.requests import Rows, WriteRequest
 from pyspark_paimon.request.state import SchemaOf
@@ -85,13 +83,12 @@ class TableWriter(CheckedMethods):
             if not self._rows.is_open:
                 self._schema = self._pending = None
             request = self._request()
-            options = CoreOptions.of({**self._write_schema().options, **request.options})
-            widens = options.write_merge_schema and options.write_merge_schema_type_widening
-            rows = rows_of(data, self._write_schema().arrow, widens=widens)
-            self._merge_schema(request, rows)
-            request = self._request()  # of the pending schema
-            request = request.model_copy(update={"row_kinds": has_row_kinds(rows, self._write_schema())})
-            refuse_ragged(rows, self._write_schema(), request)
+            schema = self._write_schema()
+            policy = RowPolicy.of(schema, request.options, missing=self._missing)
+            rows = rows_of(data, schema, policy)
+            schema, request = admit(rows, schema, request, policy)
+            if request.pending is not self._pending:
+                self._adopt(request.pending)
         except BaseException:
             self._rows.discard()
             raise
@@ -158,16 +155,11 @@ class TableWriter(CheckedMethods):
         self._closed = True
         self._rows.close()
 
-    def _merge_schema(self, request: WriteRequest, rows: Rows) -> None:
-        """Let the next commit add the columns of the rows where ``write.merge-schema`` is set.
+    def _adopt(self, pending: TableSchema | None) -> None:
+        """Let the next commit store a schema with the columns of the rows.
 
         Raises ``InvalidArgument`` if uncommitted rows have other columns.
         """
-        schema = self._write_schema()
-        options = CoreOptions.of({**schema.options, **request.options})
-        pending = pending_schema(schema, rows.schema, options)
-        if pending is None:
-            return
         if self._rows.is_open:
             raise InvalidArgument(f"{self._engine.path}: rows since the last commit have other columns; call commit() before these rows")
         self._schema = self._pending = pending

@@ -17,11 +17,11 @@ from pyspark_paimon.plugins.cli.target import TableOption, on_table
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from lsm.rows_in import requested_cast as cast_rows
+    from lsm.rows_in import requested_cast
     from pyspark_paimon.table.table import Table
 else:  # help needs neither
     pa = LazyModule("pyarrow")
-    cast_rows = LazyModule("lsm.rows_in.requested_cast")
+    requested_cast = LazyModule("lsm.rows_in.requested_cast")
 
 
 @on_table
@@ -64,4 +64,4 @@ def _keys(table: Table, texts: list[str]) -> pa.Table:
                 f"key '{text}' has {count_text(len(row), 'value')}; the primary key is ({', '.join(names)}), write \"a,b\""
             )
     key_texts = pa.table([pa.array([row[position] for row in rows], pa.string()) for position in range(len(names))], names=names)
-    return cast_rows.CastRows(schema, rounds=False, errors="raise").reader(key_texts.to_reader()).read_all()
+    return requested_cast.cast_texts(key_texts, schema)

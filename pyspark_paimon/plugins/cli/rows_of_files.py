@@ -17,14 +17,14 @@ import pyarrow as pa
 
 from lsm.arrow.csv_source import CsvSource
 from lsm.arrow.leaf_types import with_leaves
-from lsm.rows_in.policy import CastErrors
-from lsm.rows_in.requested_cast import CastRows
+from lsm.rows_in.arrow import ArrowRows, arrow_rows
+from lsm.rows_in.policy import CastErrors, RowPolicy
+from lsm.rows_in.requested_cast import cast_rows
 from manifest.io.errors import SchemaMismatch
 from manifest.schema.table_schema import TableSchema
 from paimon_base.errors import InvalidArgument, PaimonError
 from paimon_base.thresholds import thresholds
 from pyspark_paimon.plugins.cli.target import STANDARD_INPUT
-from pyspark_paimon.request.inputs import collect, rows_of
 from sparkexpr.values.variant_type import is_variant_type
 
 _ENDINGS = {
@@ -54,14 +54,14 @@ def rows_of_files(
     """
     if errors not in get_args(CastErrors):
         raise InvalidArgument(f"--errors takes {', '.join(get_args(CastErrors))}, not '{errors}'")
-    rejected: list[pa.Table] = []
+    policy, rejected = RowPolicy(cast=True, errors=errors), list[pa.Table]()
 
     def open_file(file: str) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
         file_format = _format(file, form)
         file_schema, batches = _open_file(file, file_format, schema.arrow)
         if file_format == "parquet":
             return file_schema, batches
-        cast = CastRows(schema, False, errors, rejected).reader(pa.RecordBatchReader.from_batches(file_schema, batches))
+        cast = cast_rows(ArrowRows(pa.RecordBatchReader.from_batches(file_schema, batches), rejected=rejected), schema, policy).reader
         return cast.schema, _name_file(file, cast)
 
     file_schema, first = open_file(files[0])
@@ -253,7 +253,7 @@ def _json_objects(source: BinaryIO, schema: pa.Schema) -> tuple[pa.Schema, Itera
                 for row in rows:
                     if name in row:
                         row[name] = _with_bytes(row[name], kind)
-            yield collect(rows_of(rows, schema)).reader.read_all()
+            yield arrow_rows(rows, schema).reader.read_all()
 
     parts = blocks()
     first = next(parts, schema.empty_table())

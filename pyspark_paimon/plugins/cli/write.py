@@ -15,13 +15,13 @@ from pyspark_paimon.plugins.cli.target import STANDARD_INPUT, TableOption, destr
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from lsm.rows_in import requested_cast as cast_rows
+    from lsm.rows_in import requested_cast
     from manifest.schema.table_schema import TableSchema
     from pyspark_paimon.plugins.cli import rows_of_files as inputs
 else:  # help needs none of them
     pa = LazyModule("pyarrow")
     inputs = LazyModule("pyspark_paimon.plugins.cli.rows_of_files")
-    cast_rows = LazyModule("lsm.rows_in.requested_cast")
+    requested_cast = LazyModule("lsm.rows_in.requested_cast")
 
 _MODES = ("upsert", "append", "overwrite")
 _REASONS = 10
@@ -84,7 +84,7 @@ def write_files(
 
 def print_rejected(rejected: Sequence[pa.Table]) -> None:
     """Print the reasons of the first rejected rows on standard error."""
-    reasons = [reason for rows in rejected for reason in rows.column(cast_rows.ERROR).to_pylist()]
+    reasons = [reason for rows in rejected for reason in rows.column(requested_cast.ERROR).to_pylist()]
     for reason in reasons[:_REASONS]:
         typer.echo(f"rejected: {reason}", err=True)
     if len(reasons) > _REASONS:
@@ -161,5 +161,5 @@ def run_update(
 def cast_values(texts: Mapping[str, str], schema: TableSchema) -> dict[str, object]:
     """Return texts in the types of their columns."""
     row = pa.table({name: [text] for name, text in texts.items()}) if texts else pa.table({})
-    cast = cast_rows.CastRows(schema, rounds=False, errors="raise").reader(row.to_reader()).read_all()
+    cast = requested_cast.cast_texts(row, schema)
     return {name: cast.column(name)[0].as_py() for name in cast.column_names}

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from lsm.rows_in.policy import RowPolicy
 from manifest.io.errors import SchemaMismatch
-from manifest.options.core_options import CoreOptions
 from manifest.schema.table_schema import TableSchema
 from paimon_base.errors import InvalidArgument, UnknownColumn
 from pyspark_paimon.filter.columns import resolve
@@ -127,7 +127,7 @@ def _columns(words: TokenCursor, schema: TableSchema) -> list[str] | None:
 
 def _merges(names: KnownTables, table: Table) -> bool:
     """Return whether a write adds new columns to the table."""
-    return CoreOptions.of({**table.options, **settings_of(names.spark, table.path)}).write_merge_schema
+    return RowPolicy.of(table.table_schema, settings_of(names.spark, table.path)).merges
 
 
 def _matching(name: str, schema: TableSchema, *, added: bool) -> str:

@@ -59,7 +59,7 @@ def stage_rows(spark: Any, rows: Rows, target: Target, request: WriteRequest) ->
     schema = target.schema
     if isinstance(rows, SparkRows):
         return _stage_frame(spark, rows, target, request)
-    blobs = blob_frame(_order(rows, request.order_by), schema, cores(spark), kinds=request.row_kinds, fills_null=request.fills_null)
+    blobs = blob_frame(_order(rows, request.order_by), schema, cores(spark), kinds=request.row_kinds, policy=request.policy)
     if not blobs.num_rows:  # Spark cannot make a DataFrame of no rows from Arrow
         return Staged(
             spark.range(0).selectExpr(f"cast(NULL AS binary) AS {BLOB}"), wire_jobs.RowsJob(request=request, owned=True, blobs=True)
@@ -144,7 +144,7 @@ def _stage_frame(spark: Any, rows: SparkRows, target: Target, request: WriteRequ
     schema = target.schema
     extra = [ROW_KIND] if request.row_kinds else []
     row_fields = [field for field in rows.schema if field.name not in extra]
-    conform(pa.schema(row_fields).empty_table(), schema, [] if request.row_kinds else None, fills_null=request.fills_null)
+    conform(pa.schema(row_fields).empty_table(), schema, [] if request.row_kinds else None, request.policy)
     refuse_case_twins(spark, rows.schema.names, "rows")
     column_sql = [quote_name(name) for name in [*schema.names, *extra] if name in rows.schema.names]
     frame = rows.frame.select(*column_sql)

@@ -18,6 +18,7 @@ import pyarrow as pa
 from lsm.arrow.row_kind import ROW_KIND
 from lsm.bucket.router import BucketRows, route
 from lsm.rows_in.conform import conform
+from lsm.rows_in.policy import DEFAULT_POLICY, RowPolicy
 from manifest.schema.table_schema import BucketMode, TableSchema
 from paimon_base.thresholds import thresholds
 from pyspark_paimon.request.inputs import split_kinds
@@ -29,7 +30,9 @@ TASK, ORDINAL, BLOB = "task", "ordinal", "blob"
 FRAME = pa.schema([(TASK, pa.int32()), (ORDINAL, pa.int32()), (BLOB, pa.binary())])
 
 
-def blob_frame(reader: pa.RecordBatchReader, schema: TableSchema, cores: int, *, kinds: bool, fills_null: bool = True) -> pa.Table:
+def blob_frame(
+    reader: pa.RecordBatchReader, schema: TableSchema, cores: int, *, kinds: bool, policy: RowPolicy = DEFAULT_POLICY
+) -> pa.Table:
     """Return the rows of ``reader`` as a frame of blobs.
 
     All rows of a bucket are in one task. Memory holds one uncompressed chunk of rows, and all rows compressed.
@@ -39,7 +42,7 @@ def blob_frame(reader: pa.RecordBatchReader, schema: TableSchema, cores: int, *,
         schema: Schema of the table.
         cores: Cores of Spark. Together with the size of the rows, they decide the number of tasks.
         kinds: Whether the rows have a column of row kinds.
-        fills_null: As for ``conform``.
+        policy: As for ``conform``.
 
     Raises:
         SchemaMismatch, NullInKey: The rows do not fit ``schema``.
@@ -50,7 +53,7 @@ def blob_frame(reader: pa.RecordBatchReader, schema: TableSchema, cores: int, *,
     blobs: list[bytes] = []
     sizes = [0] * max_tasks
     for number, chunk in enumerate(_chunks(reader)):
-        rows, codes = _conform_chunk(chunk, schema, kinds=kinds, fills_null=fills_null)
+        rows, codes = _conform_chunk(chunk, schema, policy, kinds=kinds)
         for share, positions in _shares(rows, schema, max_tasks, number):
             part = codes if positions is None else codes.take(positions)
             sizes[share] += part.nbytes
@@ -115,15 +118,15 @@ def _chunks(reader: pa.RecordBatchReader) -> Iterator[pa.Table]:
         yield pa.Table.from_batches(waiting)
 
 
-def _conform_chunk(chunk: pa.Table, schema: TableSchema, *, kinds: bool, fills_null: bool) -> tuple[pa.Table, pa.Table]:
+def _conform_chunk(chunk: pa.Table, schema: TableSchema, policy: RowPolicy, *, kinds: bool) -> tuple[pa.Table, pa.Table]:
     """Return rows in the table's types, without and with row kinds."""
     if not kinds:
-        rows = conform(chunk, schema, fills_null=fills_null).combine_chunks()
+        rows = conform(chunk, schema, policy=policy).combine_chunks()
         return rows, rows
     batch = chunk.combine_chunks().to_batches()
     parts = [split_kinds(part) for part in batch]
     numbers = pa.chunked_array([codes for _, codes in parts], pa.int8())
-    rows = conform(pa.Table.from_batches([part for part, _ in parts]), schema, numbers, fills_null=fills_null).combine_chunks()
+    rows = conform(pa.Table.from_batches([part for part, _ in parts]), schema, numbers, policy).combine_chunks()
     return rows, rows.append_column(ROW_KIND, chunk.column(ROW_KIND))
 
 

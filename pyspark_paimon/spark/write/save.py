@@ -12,17 +12,18 @@ from typing import TYPE_CHECKING
 
 from lsm.arrow.row_kind import ROW_KIND
 from lsm.rows_in.conform import conform
+from lsm.rows_in.new_columns import merged_schema
+from lsm.rows_in.policy import RowPolicy
 from manifest.io.errors import TableExists, TableNotFound
 from manifest.schema.table_schema import TableSchema
 from manifest.schema.validation import build_schema
 from manifest.store import FileStore
 from paimon_base.errors import InvalidArgument, UnsupportedOption
 from pyspark_paimon.frames.spark_types import arrow_for_spark, fields_from_spark
-from pyspark_paimon.operations.alter import pending_schema
 from pyspark_paimon.operations.create import CreateTable
 from pyspark_paimon.request.inputs import has_row_kinds
 from pyspark_paimon.request.partition_spec import Spec, spec_of
-from pyspark_paimon.request.requests import SparkRows, WriteRequest
+from pyspark_paimon.request.requests import WriteRequest
 from pyspark_paimon.spark.driver.catalog_tables import explain_stale_columns
 from pyspark_paimon.spark.driver.options import (
     DYNAMIC_OVERWRITE,
@@ -119,7 +120,7 @@ def open_merged(path: str, request: WriteRequest, schema: StructType) -> tuple[W
     The commit of the returned request stores them.
     """
     store = open_store(path, request)
-    pending = pending_schema(store.schema, arrow_for_spark(schema), store.options)
+    pending = merged_schema(store.schema, arrow_for_spark(schema), RowPolicy.of(store.schema))
     if pending is None:
         return request, store
     request = request.model_copy(update={"pending": pending})
@@ -132,12 +133,12 @@ def check_columns(schema: StructType, table: TableSchema, request: WriteRequest)
     Raises ``SchemaMismatch`` and other errors if its columns do not fit the table.
     """
     rows = arrow_for_spark(schema)
-    kinds = has_row_kinds(SparkRows(None, rows), table)
+    kinds = has_row_kinds(rows, table)
     conform(
         (rows.remove(rows.get_field_index(ROW_KIND)) if kinds else rows).empty_table(),
         table,
         [] if kinds else None,
-        fills_null=request.fills_null,
+        request.policy,
     )
     return kinds
 

@@ -122,7 +122,7 @@ class RowsWriter(JobWriter):
                 threads=use_task_cpus(),
                 overwrites=job.request.mode == "overwrite",
                 replaces=replaced_partitions(job.request, store.schema),
-                fills_null=job.request.fills_null,
+                policy=job.request.policy,
                 finds_keys=job.owned or job.keyed,
                 first_sequence=sequence,
                 bucket_writers=BucketWriters(task, job.tasks, job.writers) if job.tasks > 1 else None,

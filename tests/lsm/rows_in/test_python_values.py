@@ -189,7 +189,7 @@ def of_table(column_type: str) -> Any:
 
 
 def written(data: Any, schema: Any) -> list[Any]:
-    return conform(rows_of(data, schema.arrow).reader.read_all(), schema)["v"].to_pylist()
+    return conform(rows_of(data, schema).reader.read_all(), schema)["v"].to_pylist()
 
 
 def objects(value: Any) -> pd.Series:
@@ -211,7 +211,7 @@ def set_to(value: Any, column_type: str) -> list[Any]:
 
 def as_source(value: Any, column_type: str) -> list[Any]:
     schema = of_table(column_type)
-    source = rows_of([{"id": 1, "v": value}], schema.arrow).reader.read_all()
+    source = rows_of([{"id": 1, "v": value}], schema).reader.read_all()
     return conform(source, schema)["v"].to_pylist()
 
 
@@ -316,7 +316,7 @@ def test_a_vector_has_its_length() -> None:
 @pytest.mark.parametrize("values", [["a", b"b"], [DAY, 5], [1, "x"], [True, 1], [NOON, BERLIN], [[1], "x"], [{1}]])
 def test_a_source_column_of_several_kinds_is_refused(values: list[Any]) -> None:
     with pytest.raises(SchemaMismatch, match="column 'other'"):
-        rows_of({"id": [1] * len(values), "other": values}, of_table("INT").arrow)
+        rows_of({"id": [1] * len(values), "other": values}, of_table("INT"))
 
 
 def test_later_chunks_of_a_frame_are_checked(set_thresholds: Callable[..., None]) -> None:
@@ -326,7 +326,7 @@ def test_later_chunks_of_a_frame_are_checked(set_thresholds: Callable[..., None]
         written(frame, of_table("INT"))
     frame = pd.DataFrame({"id": range(5), "other": pd.Series([1, None, 3, 4, 5.5], dtype=object)})
     with pytest.raises(SchemaMismatch, match="column 'other'"):
-        rows_of(frame, of_table("INT").arrow).reader.read_all()
+        rows_of(frame, of_table("INT")).reader.read_all()
 
 
 def test_nothing_is_written_deleted_or_updated_by_a_value_that_would_change(tmp_path: Any) -> None:
@@ -483,7 +483,7 @@ def test_all_containers_agree(values: list[Any], column_type: str) -> None:
 @settings(deadline=None)
 def test_an_inferred_column_holds_what_was_given(values: list[Any]) -> None:
     try:
-        found = rows_of({"other": values}, pa.schema([])).reader.read_all()["other"].to_pylist()
+        found = rows_of({"other": values}, None).reader.read_all()["other"].to_pylist()
     except PaimonError:
         return
     assert all(map(is_same, found, values)), (found, values)
