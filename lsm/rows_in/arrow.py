@@ -16,8 +16,8 @@ import pyarrow as pa
 
 from lsm.rows_in.infer_type import infer_type
 from lsm.rows_in.lossless_cast import LossyCast, lossless_cast, may_cast, values_hint
-from lsm.rows_in.python_families import CONVERSION_ERRORS, without_nan
-from lsm.rows_in.python_values import InvalidValue, python_array
+from lsm.rows_in.python_families import CONVERSION_ERRORS
+from lsm.rows_in.python_values import InvalidValue, python_array, without_nan
 from manifest.io.errors import SchemaMismatch
 from paimon_base.errors import InvalidArgument
 from paimon_base.texts import count_text

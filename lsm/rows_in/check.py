@@ -35,8 +35,9 @@ def check_rows(rows: ArrowRows) -> ArrowRows:
             start += batch.num_rows
             yield batch
 
-    refuse_repeated(rows.schema)
-    return replace(rows, reader=pa.RecordBatchReader.from_batches(rows.schema, batches()))
+    schema = rows.reader.schema
+    refuse_repeated(schema)
+    return replace(rows, reader=pa.RecordBatchReader.from_batches(schema, batches()))
 
 
 def refuse_repeated(schema: pa.Schema) -> None:

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from lsm.rows_in.python_families import ARROW_TYPES, Family, family_of, without_pandas_nulls
-from lsm.rows_in.python_values import InvalidValue
+from lsm.rows_in.python_families import ARROW_TYPES, Family, family_of
+from lsm.rows_in.python_values import InvalidValue, without_pandas_nulls
 
 _WIDER = {
     frozenset({Family.INT, Family.FLOAT}): Family.FLOAT,

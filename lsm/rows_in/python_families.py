@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import date, datetime, time
 from decimal import Decimal
 from enum import StrEnum
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -79,25 +78,3 @@ def family_of(kind: type) -> Family:
     if kind.__name__ in _PANDAS_NULLS and kind.__module__.startswith("pandas."):
         return Family.NULL
     return next((family for family, classes in _BY_CLASS if issubclass(kind, classes)), Family.OTHER)
-
-
-def without_pandas_nulls(values: Sequence[Any]) -> tuple[Sequence[Any], frozenset[type]]:
-    """Replace ``pd.NA`` and ``pd.NaT`` by None.
-
-    Also returns the types of the other values.
-    """
-    kinds = set(map(type, values))
-    nulls = {kind for kind in kinds if family_of(kind) is Family.NULL}
-    if nulls - {type(None)}:
-        values = [None if type(value) in nulls else value for value in values]
-    return values, frozenset(kinds - nulls)
-
-
-def without_nan(values: Sequence[Any]) -> Sequence[Any]:
-    """Replace NaN by None, like pandas."""
-    kinds = {kind for kind in set(map(type, values)) if family_of(kind) in {Family.FLOAT, Family.DECIMAL}}
-    if not kinds:
-        return values
-    return [
-        None if type(value) in kinds and (value.is_nan() if isinstance(value, Decimal) else np.isnan(value)) else value for value in values
-    ]

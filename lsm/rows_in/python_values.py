@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lsm.rows_in.lossless_cast import first_row, lossless_cast, may_cast
-from lsm.rows_in.python_families import ARROW_TYPES, CONVERSION_ERRORS, Family, family_of, without_pandas_nulls
+from lsm.rows_in.python_families import ARROW_TYPES, CONVERSION_ERRORS, Family, family_of
 from paimon_base.errors import InvalidArgument
 from sparkexpr.values.plain_value import fixed_array
 from sparkexpr.values.variant_type import is_variant_type
@@ -77,6 +77,28 @@ def python_array(values: Sequence[Any], target: pa.DataType) -> Any:
     if errors:
         raise min(errors, key=attrgetter("row"))
     return parts[0] if len(parts) == 1 else pc.coalesce(*parts)
+
+
+def without_pandas_nulls(values: Sequence[Any]) -> tuple[Sequence[Any], frozenset[type]]:
+    """Replace ``pd.NA`` and ``pd.NaT`` by None.
+
+    Also returns the types of the other values.
+    """
+    kinds = set(map(type, values))
+    nulls = {kind for kind in kinds if family_of(kind) is Family.NULL}
+    if nulls - {type(None)}:
+        values = [None if type(value) in nulls else value for value in values]
+    return values, frozenset(kinds - nulls)
+
+
+def without_nan(values: Sequence[Any]) -> Sequence[Any]:
+    """Replace NaN by None, like pandas."""
+    kinds = {kind for kind in set(map(type, values)) if family_of(kind) in {Family.FLOAT, Family.DECIMAL}}
+    if not kinds:
+        return values
+    return [
+        None if type(value) in kinds and (value.is_nan() if isinstance(value, Decimal) else np.isnan(value)) else value for value in values
+    ]
 
 
 @dataclass(frozen=True)

@@ -215,9 +215,8 @@ class LocalEngine(LocalReads):
         On an error no row is visible.
         """
         from pyspark_paimon.local.open_write import write_rows  # noqa: PLC0415  # see test_imports
-        from pyspark_paimon.request.inputs import collect  # noqa: PLC0415  # see test_imports
 
-        return write_rows(self, request, collect(rows))
+        return write_rows(self, request, rows)
 
     def writer(self, commit_id: str) -> RowWriter:
         """Return a writer for consecutive commits."""

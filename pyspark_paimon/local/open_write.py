@@ -16,7 +16,6 @@ import pyarrow.compute as pc
 
 from lsm.commit.rebucket import rebucket
 from lsm.commit.row_transaction import RowTransaction, resequence
-from lsm.rows_in.arrow import ArrowRows
 from lsm.write.bucket_writer import WriteJob
 from lsm.write.table_write import TableWrite
 from manifest.commit.conflicts import BucketId
@@ -30,7 +29,7 @@ from pyspark_paimon.jobs.counting import publish_rows, write_counters, write_res
 from pyspark_paimon.jobs.progress import FlushProgress
 from pyspark_paimon.request.inputs import split_kinds
 from pyspark_paimon.request.partition_spec import replaced_partitions
-from pyspark_paimon.request.requests import WriteRequest
+from pyspark_paimon.request.requests import Rows, WriteRequest
 from pyspark_paimon.results.counters import Stopwatch
 from pyspark_paimon.results.results import ProgressEvent, WriteResult
 
@@ -172,7 +171,7 @@ class OpenWrite:
         self._stopwatch("flush")
 
 
-def write_rows(table: OpenTable, request: WriteRequest, rows: ArrowRows) -> WriteResult:
+def write_rows(table: OpenTable, request: WriteRequest, rows: Rows) -> WriteResult:
     """Write and commit rows.
 
     Raises typed errors, and leaves the table unchanged then.
@@ -181,7 +180,7 @@ def write_rows(table: OpenTable, request: WriteRequest, rows: ArrowRows) -> Writ
         return write.commit(batches=_batches(rows, request))
 
 
-def _batches(rows: ArrowRows, request: WriteRequest) -> Iterator[Batch]:
+def _batches(rows: Rows, request: WriteRequest) -> Iterator[Batch]:
     source: Iterator[pa.RecordBatch] = iter(rows.reader)
     if request.order_by is not None:
         source = iter(_order(rows.reader.read_all(), request.order_by).to_batches())

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from lsm.commit.background import BackgroundCompaction
 from pyspark_paimon.local.open_write import OpenWrite
-from pyspark_paimon.request.inputs import collect, split_kinds
+from pyspark_paimon.request.inputs import split_kinds
 from pyspark_paimon.request.requests import Rows, WriteRequest
 from pyspark_paimon.results.results import WriteResult
 
@@ -39,7 +39,7 @@ class LocalWriter:
         if self._write is None:
             self._write = self._start(request)
         try:
-            for batch in collect(rows).reader:
+            for batch in rows.reader:
                 self._write.take(*(split_kinds(batch) if request.row_kinds else (batch, None)))
         except BaseException:
             self.discard()

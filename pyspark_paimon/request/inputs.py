@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lsm.arrow.row_kind import ROW_KIND, ROW_KINDS
-from lsm.rows_in.arrow import ACCEPTED, ArrowRows, arrow_rows
+from lsm.rows_in.arrow import ACCEPTED, arrow_rows
 from lsm.rows_in.check import check_rows, refuse_repeated
 from lsm.rows_in.policy import DEFAULT_POLICY, RowPolicy
 from manifest.io.errors import SchemaMismatch
@@ -54,14 +54,15 @@ def rows_of(data: Data, schema: TableSchema | None, policy: RowPolicy = DEFAULT_
     return cast_rows(rows, schema, policy, streams=isinstance(data, Iterator | pa.RecordBatchReader))
 
 
-def admit(rows: Rows, schema: TableSchema, request: WriteRequest, policy: RowPolicy) -> tuple[TableSchema, WriteRequest]:
-    """Return the schema that rows give their table, and the request to write them.
+def rows_to_write(data: Data, schema: TableSchema, request: WriteRequest, policy: RowPolicy) -> tuple[Rows, TableSchema, WriteRequest]:
+    """Return ``data`` as rows, the schema that they give the table, and the request to write them.
 
     Raises:
-        InvalidArgument: The rows have kinds that the table does not take.
-        InvalidSchema, UnsupportedType: The table cannot get a new column of the rows.
-        SchemaMismatch: Some dicts lack columns. With row kinds they may: deletes need only their key.
+        InvalidArgument, SchemaMismatch, UnsupportedType: As for ``rows_of``, and where dicts lack columns. With row kinds they may: deletes
+            need only their key. Or the rows have kinds that the table does not take.
+        InvalidSchema: The table cannot get a new column of the rows.
     """
+    rows = rows_of(data, schema, policy)
     if policy.merges:
         from lsm.rows_in.new_columns import merged_schema  # noqa: PLC0415  # few writes add columns
 
@@ -72,7 +73,7 @@ def admit(rows: Rows, schema: TableSchema, request: WriteRequest, policy: RowPol
     if rows.column_sets and not (request.policy.fills_null or kinds):
         for refusal in filter(None, (partial.refusal for partial in partial_rows(rows, schema))):
             raise SchemaMismatch(f"some of the rows have other keys: {refusal}")
-    return schema, request
+    return rows, schema, request
 
 
 def partial_rows(rows: Rows, schema: TableSchema) -> tuple[PartialRows, ...]:
@@ -93,15 +94,6 @@ def _spark_rows(data: Any, schema: pa.Schema) -> SparkRows:
         return SparkRows(data, arrow_for_spark(data.schema))
     except TypeError as error:
         raise UnsupportedType(f"the DataFrame has a column of a type that no table has: {error}") from error
-
-
-def collect(rows: Rows) -> ArrowRows:
-    """Return ``rows`` as an Arrow stream; fetch a Spark DataFrame."""
-    if isinstance(rows, ArrowRows):
-        return rows
-    from pyspark_paimon.frames.fetched_rows import fetch_rows  # noqa: PLC0415  # few processes fetch DataFrames
-
-    return ArrowRows(fetch_rows(rows.frame).to_reader())
 
 
 def has_row_kinds(rows: pa.Schema, schema: TableSchema) -> bool:

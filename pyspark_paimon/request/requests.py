@@ -267,5 +267,12 @@ class SparkRows:
     column_sets: ClassVar[tuple[frozenset[str], ...]] = ()
     rejected: ClassVar[Sequence[pa.Table]] = ()
 
+    @property
+    def reader(self) -> pa.RecordBatchReader:
+        """The rows, fetched into this process."""
+        from pyspark_paimon.frames.fetched_rows import fetch_rows  # noqa: PLC0415  # few processes fetch DataFrames
+
+        return fetch_rows(self.frame).to_reader()
+
 
 Rows: TypeAlias = ArrowRows | SparkRows

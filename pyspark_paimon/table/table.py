@@ -16,7 +16,7 @@ from manifest.io.errors import SchemaMismatch, TableExists
 from manifest.io.paths import MAIN_BRANCH, with_branch
 from paimon_base.errors import InvalidArgument, PaimonError
 from paimon_base.public import public
-from pyspark_paimon.request.inputs import admit, partial_rows, rows_of
+from pyspark_paimon.request.inputs import partial_rows, rows_of, rows_to_write
 from pyspark_paimon.request.requests import Mode, Progress, SparkRows
 from pyspark_paimon.request.state import SchemaOf
 from pyspark_paimon.request.validate import travel_of, write_request
@@ -312,14 +312,13 @@ class Table(TableRows, TableReading, TableInspection, TableEvolution, TableHisto
 
     def _write(self, data: Data, schema: TableSchema, request: WriteRequest, policy: RowPolicy, *, dry_run: bool) -> WriteResult:
         """Check the rows and write them once."""
-        rows = rows_of(data, schema, policy)
         if dry_run:
             if request.mode != "overwrite":
                 raise InvalidArgument(f"dry_run reports what an overwrite would delete; mode '{request.mode}' deletes nothing")
             from pyspark_paimon.table.writer import dry_run_overwrite  # noqa: PLC0415  # rarely needed
 
-            return dry_run_overwrite(self._engine, schema, request, rows)
-        schema, request = admit(rows, schema, request, policy)
+            return dry_run_overwrite(self._engine, schema, request, rows_of(data, schema, policy))
+        rows, schema, request = rows_to_write(data, schema, request, policy)
         if policy.missing == "keep" and any(partial.changed or partial.ignored for partial in partial_rows(rows, schema)):
             from pyspark_paimon.table.kept_columns import keep_stored_values  # noqa: PLC0415  # rarely needed
 

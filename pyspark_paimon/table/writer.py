@@ -16,7 +16,7 @@ from paimon_base.errors import InvalidArgument
 from paimon_base.public import public
 from pyspark_paimon.operations.partitions import DropPartitions
 from pyspark_paimon.request.engine import Engine
-from pyspark_paimon.request.inputs import admit, rows_of
+from pyspark_paimon.request.inputs import rows_to_write
 from pyspark_paimon.request.partition_spec import Spec, spec_of
 from pyspark_paimon.request.requests import Rows, WriteRequest
 from pyspark_paimon.request.state import SchemaOf
@@ -85,8 +85,7 @@ class TableWriter(CheckedMethods):
             request = self._request()
             schema = self._write_schema()
             policy = RowPolicy.of(schema, request.options, missing=self._missing)
-            rows = rows_of(data, schema, policy)
-            schema, request = admit(rows, schema, request, policy)
+            rows, _, request = rows_to_write(data, schema, request, policy)
             if request.pending is not self._pending:
                 self._adopt(request.pending)
         except BaseException:
