@@ -41,3 +41,11 @@ def without_views(kind: pa.DataType) -> pa.DataType:
     if pa.types.is_string_view(kind):
         return pa.large_string()
     return pa.large_binary() if pa.types.is_binary_view(kind) else kind
+
+
+def takeable(leaf: pa.DataType) -> pa.DataType:
+    """Return an equivalent type that Arrow can ``take``.
+
+    Arrow cannot take texts in views.
+    """
+    return with_leaves(leaf.value_type, takeable) if pa.types.is_dictionary(leaf) else without_views(leaf)

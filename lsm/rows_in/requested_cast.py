@@ -14,11 +14,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lsm.arrow.leaf_types import with_leaves
+from lsm.arrow.leaf_types import takeable, with_leaves
 from lsm.arrow.row_kind import ROW_KIND
 from lsm.keys.encoding import one_array
 from lsm.rows_in.arrow import ArrowRows
-from lsm.rows_in.conform import takeable
 from lsm.rows_in.policy import RowPolicy
 from lsm.rows_in.refused_rows import refused_rows
 from manifest.io.errors import SchemaMismatch

@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lsm.rows_in.check import validate_batches, validate_rows
+from lsm.rows_in.arrow import ArrowRows
+from lsm.rows_in.check import check_rows, validate_rows
 from manifest.io.errors import SchemaMismatch
 from pyspark_paimon import Table
 
@@ -123,7 +124,7 @@ def test_offsets_that_go_back_are_refused() -> None:
 def test_rows_are_counted_over_the_batches_of_a_reader() -> None:
     batches = [pa.record_batch({"v": KINDS["text"](3, place)}) for place in (-1, -1, 2)]
     with pytest.raises(SchemaMismatch, match="column 'v', row 8"):
-        validate_batches(pa.RecordBatchReader.from_batches(batches[0].schema, batches)).read_all()
+        check_rows(ArrowRows(pa.RecordBatchReader.from_batches(batches[0].schema, batches))).reader.read_all()
 
 
 DDL = "k BIGINT, s STRING, d DECIMAL(3, 1), t TIME, l ARRAY<STRING>"
