@@ -9,14 +9,13 @@ from collections import Counter
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from lsm.arrow.leaf_types import with_leaves, without_views
-from lsm.rows_in.constrain import has_null, overlong
+from lsm.rows_in.constrain import constrain, refuse_nulls
 from lsm.rows_in.deletes import complete_deletes, delete_mask
-from lsm.rows_in.lossless_cast import LossyCast, cast_hint, first_lossy_row, lossless_cast, may_cast, missing_hint, shorter_hint, wider_hint
+from lsm.rows_in.lossless_cast import LossyCast, cast_hint, first_lossy_row, lossless_cast, may_cast, missing_hint, wider_hint
 from lsm.rows_in.policy import DEFAULT_POLICY, RowPolicy
-from manifest.io.errors import NullInKey, SchemaMismatch
+from manifest.io.errors import SchemaMismatch
 from manifest.schema.partial_rows import PartialRows
 from manifest.schema.table_schema import TableSchema
 from manifest.types.data_type import DataField, default_scalar
@@ -110,18 +109,9 @@ def conform_column(column: Any, field: DataField) -> Any:
         raise SchemaMismatch(f"column '{field.name}': Arrow {column.type} cannot become {field.type} without changing values{hint}")
     if field.type.is_nested and (kind := with_leaves(column.type, without_views)) != column.type:
         column = column.cast(kind)  # Arrow cannot gather texts in views, as entries of maps are
-    if has_null(column, field.type):
-        what = "has a null inside" if field.type.nullable else "has a null"
-        raise NullInKey(f"column '{field.name}' {what}, but is {field.type}")
     if column.type != target or field.type.is_nested:
         column = _cast(column, field, target)
-    if (excess := overlong(column, field.type)) is not None:
-        longest, short = excess
-        hint = shorter_hint(field) if short is field.type else f", a part of {field.type}; cut the value in the rows"
-        raise SchemaMismatch(f"column '{field.name}': a value of length {longest} does not fit {short}{hint}")
-    if column.null_count and (default := default_scalar(field)) is not None:
-        column = pc.fill_null(column, default)
-    return column
+    return constrain(column, field)
 
 
 def _cast(column: Any, field: DataField, target: Any) -> Any:
@@ -129,6 +119,7 @@ def _cast(column: Any, field: DataField, target: Any) -> Any:
     try:
         return lossless_cast(column, target)
     except LossyCast as error:
+        refuse_nulls(column, field)  # Arrow refuses them, too
         where = f"column '{field.name}', row {first_lossy_row(column, target)} of its batch"
         if error.rounded:
             raise SchemaMismatch(

@@ -8,12 +8,43 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lsm.rows_in.lossless_cast import shorter_hint
 from lsm.schema.nested_parts import nested_parts
-from manifest.types.data_type import MAX_LENGTH, DataType
+from manifest.io.errors import NullInKey, SchemaMismatch
+from manifest.types.data_type import MAX_LENGTH, DataField, DataType, default_scalar
 from sparkexpr.values.column_type import BINARIES, STRINGS, Kind
 
 
-def has_null(column: Any, data_type: DataType) -> bool:
+def constrain(column: Any, field: DataField) -> Any:
+    """Return a column of the field's type with its default in place of null.
+
+    Raises:
+        NullInKey: A NOT NULL column, or a NOT NULL part of a nested one, has a null.
+        SchemaMismatch: A text or binary value is too long.
+
+    >>> from manifest.types.ddl import parse_ddl
+    >>> constrain(pa.array(["Oslo"]), parse_ddl("t VARCHAR(3)")[0])
+    Traceback (most recent call last):
+    pyspark_paimon.SchemaMismatch: column 't': a value of length 4 does not fit VARCHAR(3); ...
+    """
+    refuse_nulls(column, field)
+    if (overlong := _overlong(column, field.type)) is not None:
+        longest, short = overlong
+        hint = shorter_hint(field) if short is field.type else f", a part of {field.type}; cut the value in the rows"
+        raise SchemaMismatch(f"column '{field.name}': a value of length {longest} does not fit {short}{hint}")
+    if column.null_count and (default := default_scalar(field)) is not None:
+        column = pc.fill_null(column, default)
+    return column
+
+
+def refuse_nulls(column: Any, field: DataField) -> None:
+    """Raise ``NullInKey`` for a null in a NOT NULL column or part."""
+    if _has_null(column, field.type):
+        what = "has a null inside" if field.type.nullable else "has a null"
+        raise NullInKey(f"column '{field.name}' {what}, but is {field.type}")
+
+
+def _has_null(column: Any, data_type: DataType) -> bool:
     """Return whether a NOT NULL type has a null.
 
     Parts of nested types are checked too.
@@ -26,10 +57,10 @@ def has_null(column: Any, data_type: DataType) -> bool:
         or (data_type.kind is not Kind.VARIANT and all(child.nullable and not child.is_nested for child in data_type.children))
     ):
         return False
-    return any(has_null(part, type_) for part, type_ in nested_parts(column, data_type))
+    return any(_has_null(part, type_) for part, type_ in nested_parts(column, data_type))
 
 
-def overlong(column: Any, data_type: DataType) -> tuple[int, DataType] | None:
+def _overlong(column: Any, data_type: DataType) -> tuple[int, DataType] | None:
     """Return an excessive length, and the type that it exceeds.
 
     Parts of nested types are checked too. None: all fit.
@@ -37,7 +68,7 @@ def overlong(column: Any, data_type: DataType) -> tuple[int, DataType] | None:
     if not is_bounded(data_type) or not len(column):
         return None
     if data_type.is_nested:
-        return next(filter(None, starmap(overlong, nested_parts(column, data_type))), None)
+        return next(filter(None, starmap(_overlong, nested_parts(column, data_type))), None)
     longest = pc.max(lengths(column, data_type)).as_py()
     return (longest, data_type) if longest is not None and longest > data_type.length else None
 

@@ -12,12 +12,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lsm.rows_in.conform import conform_column
+from lsm.rows_in.constrain import is_bounded, lengths
 from lsm.rows_in.lossless_cast import LossyCast, lossless_cast
 from manifest.io.errors import NullInKey, SchemaMismatch
-from manifest.types.data_type import MAX_LENGTH, DataField, DataType
+from manifest.types.data_type import DataField, DataType
 from paimon_base.hidden_nulls import entry_lists
 from sparkexpr.values.arrays import Mask
-from sparkexpr.values.column_type import BINARIES, STRINGS, Kind
+from sparkexpr.values.column_type import Kind
 
 _REFUSED = (SchemaMismatch, NullInKey)
 
@@ -121,7 +122,6 @@ def _changed(array: Any, target: Any) -> Mask:
 
 
 def _overlong(array: Any, data_type: DataType) -> Mask:
-    if data_type.kind not in STRINGS | BINARIES or data_type.length >= MAX_LENGTH:
+    if not is_bounded(data_type):
         return np.zeros(len(array), np.bool_)
-    lengths = pc.utf8_length(array) if data_type.kind in STRINGS else pc.binary_length(array)
-    return np.asarray(pc.fill_null(pc.greater(lengths, data_type.length), fill_value=False))
+    return np.asarray(pc.fill_null(pc.greater(lengths(array, data_type), data_type.length), fill_value=False))

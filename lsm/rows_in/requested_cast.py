@@ -24,10 +24,10 @@ from manifest.io.errors import SchemaMismatch
 from manifest.schema.merge_on_write import fixed_columns, is_wider
 from manifest.schema.table_schema import TableSchema
 from manifest.types.cast_rules import INTEGER_BITS, INTEGER_DIGITS
-from manifest.types.data_type import MAX_LENGTH, DataField, DataType, default_scalar
+from manifest.types.data_type import DataField, DataType, default_scalar
 from paimon_base.thresholds import thresholds
 from sparkexpr.values.arrays import Mask
-from sparkexpr.values.column_type import BINARIES, FLOATS, INTEGERS, STRINGS, TIMESTAMPS, Kind
+from sparkexpr.values.column_type import FLOATS, INTEGERS, STRINGS, TIMESTAMPS, Kind
 
 ERROR = "_error"
 """Column of rejected rows with the reason."""
@@ -125,11 +125,10 @@ class _CastRows:
                 field = self.schema.field(name)
                 array, mask = cast_column(column, field.type, rounds=self.policy.rounds)
                 if self.policy.errors != "raise":
-                    can_fill = self.policy.errors == "null" or not fills_none
+                    # Null becomes the default, if the column has one.
+                    can_fill = self.policy.errors == "null" or not fills_none or default_scalar(field) is not None
                     checked = replace(field, type=field.type.with_nullable(nullable=True)) if can_fill else field
-                    refused = (
-                        refused_rows(array, checked) if field.type.is_nested else _overlong(array, checked.type) | _missing(array, checked)
-                    )
+                    refused = refused_rows(array, checked)
                     if self.policy.errors == "null" and refused.any():
                         array = pc.if_else(pa.array(refused), pa.scalar(None, array.type), array)
                     mask = mask | refused
@@ -199,24 +198,6 @@ def _reasons(column: DataField, values: pa.Array, unfit: Mask, shown: int) -> pa
     first = [_reason(column, value) for value in values.slice(0, shown).to_pylist()]
     texts = pa.concat_arrays([pa.array(first, pa.string()), without_value.slice(len(first))])
     return pc.if_else(pa.array(unfit), texts, pa.scalar(None, pa.string()))
-
-
-def _missing(column: pa.Array, field: DataField) -> Mask:
-    """Return which values are null although the column is NOT NULL."""
-    if field.type.nullable or default_scalar(field) is not None:
-        return np.zeros(len(column), np.bool_)
-    return ~np.asarray(column.is_valid())
-
-
-def _overlong(column: pa.Array, column_type: DataType) -> Mask:
-    """Return which texts and binaries are longer than their type."""
-    if column_type.kind in STRINGS and column_type.length < MAX_LENGTH and _is_text(column.type):
-        lengths = pc.utf8_length(column)
-    elif column_type.kind in BINARIES and column_type.length < MAX_LENGTH and _is_bytes(column.type):
-        lengths = pc.binary_length(column)
-    else:
-        return np.zeros(len(column), np.bool_)
-    return np.asarray(pc.greater(lengths, column_type.length).fill_null(False))
 
 
 def cast_column(column: Any, target_type: DataType, *, rounds: bool) -> tuple[Any, Any]:
