@@ -6,18 +6,17 @@ Sources are Arrow, pandas and polars, dicts, and iterables of these. Python valu
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import chain
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
-from lsm.rows_in.infer_type import infer_type
-from lsm.rows_in.lossless_cast import LossyCast, lossless_cast, may_cast, values_hint
-from lsm.rows_in.python_families import CONVERSION_ERRORS
-from lsm.rows_in.python_values import InvalidValue, python_array, without_nan
+from lsm.rows_in.lossless_cast import LossyCast, lossless_cast, may_cast
+from lsm.rows_in.python_types import CONVERSION_ERRORS, InvalidValue, infer_type, without_nan
+from lsm.rows_in.python_values import python_array
 from manifest.io.errors import SchemaMismatch
 from paimon_base.errors import InvalidArgument
 from paimon_base.texts import count_text
@@ -31,6 +30,20 @@ ACCEPTED = (
     "a pandas DataFrame, one of polars, Spark or pandas-on-Spark, or another object with an Arrow C stream"
 )
 """Sources of rows, for errors."""
+_PYTHON_VALUES: tuple[tuple[Callable[[pa.DataType], bool], str], ...] = (
+    (pa.types.is_integer, "int, cast texts like this: int(value)"),
+    (pa.types.is_floating, "float, cast texts like this: float(value)"),
+    (pa.types.is_decimal, "decimal.Decimal, cast texts like this: Decimal(value)"),
+    (pa.types.is_date, "datetime.date"),
+    (pa.types.is_timestamp, "datetime.datetime, cast ISO texts like this: datetime.fromisoformat(value)"),
+    (pa.types.is_time, "datetime.time"),
+    (pa.types.is_boolean, "bool"),
+    (pa.types.is_string, "str, cast others like this: str(value)"),
+    (pa.types.is_binary, "bytes"),
+    (pa.types.is_map, "a dict, or pairs (key, value), whose keys are not None"),
+    (pa.types.is_list, "a list"),
+    (pa.types.is_struct, "a dict"),
+)
 
 
 @dataclass(frozen=True)
@@ -296,7 +309,7 @@ def python_column(name: str, values: Any, target_type: pa.DataType | None, *, fi
         if widens and target_type is not None and (wider := _wider(listed, target_type)) is not None:
             return wider
         where = f"column '{name}{error.path}', row {first_row + error.row}"
-        raise SchemaMismatch(f"{where}: {error.reason}{'' if error.path else values_hint(target_type)}") from error
+        raise SchemaMismatch(f"{where}: {error.reason}{'' if error.path else _values_hint(target_type)}") from error
 
 
 def _wider(values: Sequence[Any], target_type: pa.DataType) -> pa.Array | None:
@@ -329,4 +342,16 @@ def python_scalar(name: str, value: Any, target_type: pa.DataType) -> pa.Scalar:
     try:
         return python_array([value], target_type)[0]
     except InvalidValue as error:
-        raise SchemaMismatch(f"column '{name}{error.path}': {error.reason}{'' if error.path else values_hint(target_type)}") from error
+        raise SchemaMismatch(f"column '{name}{error.path}': {error.reason}{'' if error.path else _values_hint(target_type)}") from error
+
+
+def _values_hint(target_type: pa.DataType | None) -> str:
+    """Return the hint for Python values refused by Arrow.
+
+    >>> _values_hint(pa.date32()), _values_hint(None)
+    ('; give datetime.date', '')
+    """
+    if target_type is None:
+        return ""
+    kinds = (description for is_kind, description in _PYTHON_VALUES if is_kind(target_type))
+    return "".join(f"; give {description}" for description in islice(kinds, 1))

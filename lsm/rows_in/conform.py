@@ -13,7 +13,7 @@ import pyarrow as pa
 from lsm.arrow.leaf_types import with_leaves, without_views
 from lsm.rows_in.constrain import constrain, refuse_nulls
 from lsm.rows_in.deletes import complete_deletes, delete_mask
-from lsm.rows_in.lossless_cast import LossyCast, cast_hint, first_lossy_row, lossless_cast, may_cast, missing_hint, wider_hint
+from lsm.rows_in.lossless_cast import LossyCast, first_row, is_text, lossless_cast, may_cast
 from lsm.rows_in.policy import DEFAULT_POLICY, RowPolicy
 from manifest.io.errors import SchemaMismatch
 from manifest.schema.partial_rows import PartialRows
@@ -21,6 +21,31 @@ from manifest.schema.table_schema import TableSchema
 from manifest.types.data_type import DataField, default_scalar
 from paimon_base.errors import did_you_mean
 from paimon_base.hidden_nulls import cast_nested
+from sparkexpr.values.column_type import TIMESTAMPS, Kind
+
+_NAMES = {
+    Kind.BOOLEAN: "pa.bool_()",
+    Kind.TINYINT: "pa.int8()",
+    Kind.SMALLINT: "pa.int16()",
+    Kind.INT: "pa.int32()",
+    Kind.BIGINT: "pa.int64()",
+    Kind.FLOAT: "pa.float32()",
+    Kind.DOUBLE: "pa.float64()",
+    Kind.DATE: "pa.date32()",
+    Kind.TIME: "pa.time32('ms')",
+    Kind.CHAR: "pa.string()",
+    Kind.VARCHAR: "pa.string()",
+    Kind.BINARY: "pa.binary()",
+    Kind.VARBINARY: "pa.binary()",
+}
+_VALUES = {
+    Kind.ARRAY: "; give lists: pa.array([[...]])",
+    Kind.MULTISET: "; give pairs (value, count)",
+    Kind.MAP: "; give dicts, or pairs (key, value)",
+    Kind.ROW: "; give dicts",
+    Kind.BOOLEAN: "; compare it with something that is true",
+}
+"""Hints for types without a cast."""
 
 
 def conform(rows: Any, schema: TableSchema, kinds: Any = None, policy: RowPolicy = DEFAULT_POLICY) -> Any:
@@ -92,12 +117,12 @@ def _left_out(field: DataField, schema: TableSchema, rows: int) -> Any:
     """
     if field.name in {*schema.primary_keys, *schema.partition_keys, *schema.bucket_keys}:
         problem = f"column '{field.name}' is missing, and it places rows; the table has: {', '.join(schema.names)}"
-        raise SchemaMismatch(problem + missing_hint(field))
+        raise SchemaMismatch(problem + _missing_hint(field))
     if (default := default_scalar(field)) is not None:
         return pa.repeat(default, rows)
     if not field.type.nullable:
         problem = f"column '{field.name}' is missing, and is {field.type}; the table has: {', '.join(schema.names)}"
-        raise SchemaMismatch(problem + missing_hint(field))
+        raise SchemaMismatch(problem + _missing_hint(field))
     return cast_nested(pa.nulls(rows, field.type.arrow), field.type.arrow)
 
 
@@ -105,7 +130,7 @@ def conform_column(column: Any, field: DataField) -> Any:
     """Return one column as ``conform`` does, or raise its errors."""
     target = field.type.arrow
     if column.type != target and not may_cast(column.type, target):
-        hint = cast_hint(field, column.type)
+        hint = _cast_hint(field, column.type)
         raise SchemaMismatch(f"column '{field.name}': Arrow {column.type} cannot become {field.type} without changing values{hint}")
     if field.type.is_nested and (kind := with_leaves(column.type, without_views)) != column.type:
         column = column.cast(kind)  # Arrow cannot gather texts in views, as entries of maps are
@@ -120,15 +145,102 @@ def _cast(column: Any, field: DataField, target: Any) -> Any:
         return lossless_cast(column, target)
     except LossyCast as error:
         refuse_nulls(column, field)  # Arrow refuses them, too
-        where = f"column '{field.name}', row {first_lossy_row(column, target)} of its batch"
+        where = f"column '{field.name}', row {_first_lossy_row(column, target)} of its batch"
         if error.rounded:
             raise SchemaMismatch(
-                f"{where}: a value of Arrow {source} would be rounded to become {field.type}{cast_hint(field, source)}"
+                f"{where}: a value of Arrow {source} would be rounded to become {field.type}{_cast_hint(field, source)}"
             ) from error
         finer = pa.types.is_decimal(source) and source.scale > field.type.scale
-        hint = cast_hint(field, source) if finer or pa.types.is_floating(source) or _is_finer_time(source, target) else wider_hint(field)
+        hint = _cast_hint(field, source) if finer or pa.types.is_floating(source) or _is_finer_time(source, target) else _wider_hint(field)
         raise SchemaMismatch(f"{where}: a value of Arrow {source} does not fit {field.type} ({error}){hint}") from error
 
 
 def _is_finer_time(source: Any, target: Any) -> bool:
     return bool(pa.types.is_timestamp(source) and pa.types.is_timestamp(target) and source.unit != target.unit)
+
+
+def _first_lossy_row(column: Any, target: Any) -> int:
+    """Return the first row for which ``lossless_cast`` fails."""
+
+    def is_lossy(start: int, stop: int) -> bool:
+        try:
+            lossless_cast(column.slice(start, stop - start), target)
+        except LossyCast:
+            return True
+        return False
+
+    return first_row(len(column), is_lossy)
+
+
+def _cast_hint(field: DataField, source: Any) -> str:
+    """Return a hint with the cast that fits a column.
+
+    Example: ``"; cast like this: pc.cast(rows['d'], pa.date32())"``. Empty if Arrow has no such cast.
+
+    >>> from manifest.types.data_type import DataType
+    >>> _cast_hint(DataField(0, "d", DataType(Kind.DATE)), pa.string())
+    "; cast like this: pc.cast(rows['d'], pa.date32())"
+    """
+    if field.type.kind is Kind.VARIANT and is_text(source):
+        return f"; parse JSON texts like this: Variant.parse_array(rows[{field.name!r}])"
+    expression = _expression(field, source, f"rows[{field.name!r}]")
+    return _VALUES.get(field.type.kind, "") if expression is None else f"; cast like this: {expression}"
+
+
+def _wider_hint(field: DataField) -> str:
+    """Return the hint for values outside of the column's range.
+
+    >>> from manifest.types.data_type import DataType
+    >>> _wider_hint(DataField(0, "n", DataType(Kind.INT)))
+    "; give values in its range, or the column a wider type: table.change_type('n', ...)"
+    """
+    return f"; give values in its range, or the column a wider type: table.change_type({field.name!r}, ...)"
+
+
+def _missing_hint(field: DataField) -> str:
+    """Return the hint for a missing column.
+
+    >>> from manifest.types.data_type import DataType
+    >>> _missing_hint(DataField(0, "n", DataType(Kind.INT)))
+    "; add it like this: rows.append_column('n', pa.array([...], pa.int32()))"
+    """
+    type_code = _arrow_type_code(field)
+    return f"; add it like this: rows.append_column({field.name!r}, pa.array([...]{'' if type_code is None else f', {type_code}'}))"
+
+
+def _expression(field: DataField, source: Any, rows: str) -> str | None:
+    types, kind = pa.types, field.type.kind
+    type_code = _arrow_type_code(field)
+    if type_code is None or types.is_nested(source):
+        return None
+    if kind in TIMESTAMPS and types.is_timestamp(source) and (source.tz is None) != (field.type.arrow.tz is None):
+        return f"pc.local_timestamp({rows})" if field.type.arrow.tz is None else f"pc.assume_timezone({rows}, 'UTC')"
+    if kind in TIMESTAMPS and types.is_timestamp(source) and source.unit != field.type.arrow.unit:
+        return f"pc.cast({rows}, {type_code}, safe=False)"
+    if types.is_floating(source) and kind is Kind.DECIMAL:
+        return f"pc.cast(pc.round({rows}, {field.type.scale}), {type_code})"
+    if (types.is_floating(source) or types.is_decimal(source)) and type_code.startswith("pa.int"):
+        return f"pc.cast(pc.round({rows}), {type_code})"
+    if types.is_floating(source) and kind is Kind.FLOAT:
+        return f"pc.cast({rows}, {type_code}, safe=False)"
+    if types.is_integer(source) and kind is Kind.DATE:
+        return f"pc.cast(pc.cast({rows}, pa.int32()), {type_code})"
+    if types.is_timestamp(source) and kind is Kind.DATE:
+        return f"pc.cast(pc.floor_temporal({rows}, unit='day'), {type_code})"
+    if types.is_decimal(source) and kind is Kind.DECIMAL:
+        return f"pc.cast(pc.round({rows}, {field.type.scale}), {type_code})"
+    try:
+        pa.nulls(0, source).cast(field.type.arrow)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        return None
+    return f"pc.cast({rows}, {type_code})"
+
+
+def _arrow_type_code(field: DataField) -> str | None:
+    kind = field.type.kind
+    if kind is Kind.DECIMAL:
+        return f"pa.decimal128({field.type.precision}, {field.type.scale})"
+    if kind in TIMESTAMPS:
+        arrow = field.type.arrow
+        return f"pa.timestamp('{arrow.unit}')" if arrow.tz is None else f"pa.timestamp('{arrow.unit}', 'UTC')"
+    return _NAMES.get(kind)

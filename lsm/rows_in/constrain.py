@@ -8,7 +8,6 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lsm.rows_in.lossless_cast import shorter_hint
 from lsm.schema.nested_parts import nested_parts
 from manifest.io.errors import NullInKey, SchemaMismatch
 from manifest.types.data_type import MAX_LENGTH, DataField, DataType, default_scalar
@@ -30,7 +29,7 @@ def constrain(column: Any, field: DataField) -> Any:
     refuse_nulls(column, field)
     if (overlong := _overlong(column, field.type)) is not None:
         longest, short = overlong
-        hint = shorter_hint(field) if short is field.type else f", a part of {field.type}; cut the value in the rows"
+        hint = _shorter_hint(field) if short is field.type else f", a part of {field.type}; cut the value in the rows"
         raise SchemaMismatch(f"column '{field.name}': a value of length {longest} does not fit {short}{hint}")
     if column.null_count and (default := default_scalar(field)) is not None:
         column = pc.fill_null(column, default)
@@ -81,3 +80,15 @@ def lengths(column: Any, data_type: DataType) -> Any:
 def is_bounded(data_type: DataType) -> bool:
     """Return whether a type, or a part of it, limits lengths."""
     return (data_type.kind in STRINGS | BINARIES and data_type.length < MAX_LENGTH) or any(map(is_bounded, data_type.children))
+
+
+def _shorter_hint(field: DataField) -> str:
+    """Return the hint for too long text or binary values.
+
+    >>> from manifest.types.data_type import DataType
+    >>> _shorter_hint(DataField(0, "c", DataType(Kind.CHAR, length=3)))
+    "; cut it like this: pc.utf8_slice_codeunits(rows['c'], 0, 3), or give the column a longer type: table.change_type('c', ...)"
+    """
+    cut = "utf8_slice_codeunits" if field.type.kind in STRINGS else "binary_slice"
+    expression = f"pc.{cut}(rows[{field.name!r}], 0, {field.type.length})"
+    return f"; cut it like this: {expression}, or give the column a longer type: table.change_type({field.name!r}, ...)"

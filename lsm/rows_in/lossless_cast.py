@@ -3,56 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from itertools import islice
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from lsm.keys.encoding import is_variable
-from manifest.types.data_type import DataField
 from paimon_base.hidden_nulls import cast_nested, entry_lists
-from sparkexpr.values.column_type import STRINGS, TIMESTAMPS, Kind
 from sparkexpr.values.rounded_cast import is_rounded, may_round
 
 _WIDEST_DECIMAL = pa.decimal128(38, 0)
-_NAMES = {
-    Kind.BOOLEAN: "pa.bool_()",
-    Kind.TINYINT: "pa.int8()",
-    Kind.SMALLINT: "pa.int16()",
-    Kind.INT: "pa.int32()",
-    Kind.BIGINT: "pa.int64()",
-    Kind.FLOAT: "pa.float32()",
-    Kind.DOUBLE: "pa.float64()",
-    Kind.DATE: "pa.date32()",
-    Kind.TIME: "pa.time32('ms')",
-    Kind.CHAR: "pa.string()",
-    Kind.VARCHAR: "pa.string()",
-    Kind.BINARY: "pa.binary()",
-    Kind.VARBINARY: "pa.binary()",
-}
-_PYTHON_VALUES: tuple[tuple[Callable[[pa.DataType], bool], str], ...] = (
-    (pa.types.is_integer, "int, cast texts like this: int(value)"),
-    (pa.types.is_floating, "float, cast texts like this: float(value)"),
-    (pa.types.is_decimal, "decimal.Decimal, cast texts like this: Decimal(value)"),
-    (pa.types.is_date, "datetime.date"),
-    (pa.types.is_timestamp, "datetime.datetime, cast ISO texts like this: datetime.fromisoformat(value)"),
-    (pa.types.is_time, "datetime.time"),
-    (pa.types.is_boolean, "bool"),
-    (pa.types.is_string, "str, cast others like this: str(value)"),
-    (pa.types.is_binary, "bytes"),
-    (pa.types.is_map, "a dict, or pairs (key, value), whose keys are not None"),
-    (pa.types.is_list, "a list"),
-    (pa.types.is_struct, "a dict"),
-)
-_VALUES = {
-    Kind.ARRAY: "; give lists: pa.array([[...]])",
-    Kind.MULTISET: "; give pairs (value, count)",
-    Kind.MAP: "; give dicts, or pairs (key, value)",
-    Kind.ROW: "; give dicts",
-    Kind.BOOLEAN: "; compare it with something that is true",
-}
-"""Hints for types without a cast."""
 
 
 class LossyCast(ValueError):
@@ -100,19 +60,6 @@ def first_row(length: int, is_unfit: Callable[[int, int], bool]) -> int:
         middle = (start + stop) // 2
         start, stop = (start, middle) if is_unfit(start, middle) else (middle, stop)
     return start
-
-
-def first_lossy_row(column: Any, target: Any) -> int:
-    """Return the first row for which ``lossless_cast`` fails."""
-
-    def is_lossy(start: int, stop: int) -> bool:
-        try:
-            lossless_cast(column.slice(start, stop - start), target)
-        except LossyCast:
-            return True
-        return False
-
-    return first_row(len(column), is_lossy)
 
 
 def _widen(column: Any, target: Any) -> Any:
@@ -180,7 +127,7 @@ def may_cast(source: Any, target: Any) -> bool:
     if types.is_time(target):
         return bool(types.is_time(source))
     if is_variable(target):
-        return _is_text(source) if types.is_string(target) else _is_bytes(source)
+        return is_text(source) if types.is_string(target) else _is_bytes(source)
     return _may_cast_nested(source, target)
 
 
@@ -199,108 +146,11 @@ def _may_cast_nested(source: Any, target: Any) -> bool:
     return False
 
 
-def _is_text(kind: Any) -> bool:
+def is_text(kind: Any) -> bool:
+    """Return whether an Arrow type is one of text."""
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or kind == pa.string_view())
 
 
 def _is_bytes(kind: Any) -> bool:
     types = pa.types
     return bool(types.is_binary(kind) or types.is_large_binary(kind) or types.is_fixed_size_binary(kind) or kind == pa.binary_view())
-
-
-def cast_hint(field: DataField, source: Any) -> str:
-    """Return a hint with the cast that fits a column.
-
-    Example: ``"; cast like this: pc.cast(rows['d'], pa.date32())"``. Empty if Arrow has no such cast.
-
-    >>> from manifest.types.data_type import DataType
-    >>> cast_hint(DataField(0, "d", DataType(Kind.DATE)), pa.string())
-    "; cast like this: pc.cast(rows['d'], pa.date32())"
-    """
-    if field.type.kind is Kind.VARIANT and _is_text(source):
-        return f"; parse JSON texts like this: Variant.parse_array(rows[{field.name!r}])"
-    expression = _expression(field, source, f"rows[{field.name!r}]")
-    return _VALUES.get(field.type.kind, "") if expression is None else f"; cast like this: {expression}"
-
-
-def wider_hint(field: DataField) -> str:
-    """Return the hint for values outside of the column's range.
-
-    >>> from manifest.types.data_type import DataType
-    >>> wider_hint(DataField(0, "n", DataType(Kind.INT)))
-    "; give values in its range, or the column a wider type: table.change_type('n', ...)"
-    """
-    return f"; give values in its range, or the column a wider type: table.change_type({field.name!r}, ...)"
-
-
-def shorter_hint(field: DataField) -> str:
-    """Return the hint for too long text or binary values.
-
-    >>> from manifest.types.data_type import DataType
-    >>> shorter_hint(DataField(0, "c", DataType(Kind.CHAR, length=3)))
-    "; cut it like this: pc.utf8_slice_codeunits(rows['c'], 0, 3), or give the column a longer type: table.change_type('c', ...)"
-    """
-    cut = "utf8_slice_codeunits" if field.type.kind in STRINGS else "binary_slice"
-    expression = f"pc.{cut}(rows[{field.name!r}], 0, {field.type.length})"
-    return f"; cut it like this: {expression}, or give the column a longer type: table.change_type({field.name!r}, ...)"
-
-
-def missing_hint(field: DataField) -> str:
-    """Return the hint for a missing column.
-
-    >>> from manifest.types.data_type import DataType
-    >>> missing_hint(DataField(0, "n", DataType(Kind.INT)))
-    "; add it like this: rows.append_column('n', pa.array([...], pa.int32()))"
-    """
-    type_code = _arrow_type_code(field)
-    return f"; add it like this: rows.append_column({field.name!r}, pa.array([...]{'' if type_code is None else f', {type_code}'}))"
-
-
-def values_hint(target_type: pa.DataType | None) -> str:
-    """Return the hint for Python values refused by Arrow.
-
-    >>> values_hint(pa.date32()), values_hint(None)
-    ('; give datetime.date', '')
-    """
-    if target_type is None:
-        return ""
-    kinds = (description for is_kind, description in _PYTHON_VALUES if is_kind(target_type))
-    return "".join(f"; give {description}" for description in islice(kinds, 1))
-
-
-def _expression(field: DataField, source: Any, rows: str) -> str | None:
-    types, kind = pa.types, field.type.kind
-    type_code = _arrow_type_code(field)
-    if type_code is None or types.is_nested(source):
-        return None
-    if kind in TIMESTAMPS and types.is_timestamp(source) and (source.tz is None) != (field.type.arrow.tz is None):
-        return f"pc.local_timestamp({rows})" if field.type.arrow.tz is None else f"pc.assume_timezone({rows}, 'UTC')"
-    if kind in TIMESTAMPS and types.is_timestamp(source) and source.unit != field.type.arrow.unit:
-        return f"pc.cast({rows}, {type_code}, safe=False)"
-    if types.is_floating(source) and kind is Kind.DECIMAL:
-        return f"pc.cast(pc.round({rows}, {field.type.scale}), {type_code})"
-    if (types.is_floating(source) or types.is_decimal(source)) and type_code.startswith("pa.int"):
-        return f"pc.cast(pc.round({rows}), {type_code})"
-    if types.is_floating(source) and kind is Kind.FLOAT:
-        return f"pc.cast({rows}, {type_code}, safe=False)"
-    if types.is_integer(source) and kind is Kind.DATE:
-        return f"pc.cast(pc.cast({rows}, pa.int32()), {type_code})"
-    if types.is_timestamp(source) and kind is Kind.DATE:
-        return f"pc.cast(pc.floor_temporal({rows}, unit='day'), {type_code})"
-    if types.is_decimal(source) and kind is Kind.DECIMAL:
-        return f"pc.cast(pc.round({rows}, {field.type.scale}), {type_code})"
-    try:
-        pa.nulls(0, source).cast(field.type.arrow)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-        return None
-    return f"pc.cast({rows}, {type_code})"
-
-
-def _arrow_type_code(field: DataField) -> str | None:
-    kind = field.type.kind
-    if kind is Kind.DECIMAL:
-        return f"pa.decimal128({field.type.precision}, {field.type.scale})"
-    if kind in TIMESTAMPS:
-        arrow = field.type.arrow
-        return f"pa.timestamp('{arrow.unit}')" if arrow.tz is None else f"pa.timestamp('{arrow.unit}', 'UTC')"
-    return _NAMES.get(kind)

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lsm.rows_in.lossless_cast import first_row, lossless_cast, may_cast
-from lsm.rows_in.python_families import ARROW_TYPES, CONVERSION_ERRORS, Family, family_of
+from lsm.rows_in.python_types import ARROW_TYPES, CONVERSION_ERRORS, Family, InvalidValue, family_of, without_pandas_nulls
 from paimon_base.errors import InvalidArgument
 from sparkexpr.values.plain_value import fixed_array
 from sparkexpr.values.variant_type import is_variant_type
@@ -26,23 +26,6 @@ from sparkexpr.variant.values import variant_column
 
 _SHOWN = 60
 _FEW = 64
-
-
-class InvalidValue(ValueError):
-    """A value does not fit its column.
-
-    ``row`` is its position in the sequence, ``path`` the path to a nested value.
-    """
-
-    def __init__(self, row: int, path: str, reason: str) -> None:
-        super().__init__(row, path, reason)
-        self.row = row
-        self.path = path
-        self.reason = reason
-
-    def inside(self, row: int, step: str) -> InvalidValue:
-        """Return the error for the value that contains this one."""
-        return InvalidValue(row, step + self.path, self.reason)
 
 
 def python_array(values: Sequence[Any], target: pa.DataType) -> Any:
@@ -57,7 +40,7 @@ def python_array(values: Sequence[Any], target: pa.DataType) -> Any:
     [{'x': 1}, None]
     >>> python_array([[1], [2, 2.5]], pa.list_(pa.int32()))
     Traceback (most recent call last):
-    lsm.rows_in.python_values.InvalidValue: (1, '[1]', '2.5 (float) does not fit int32: Float value 2.500000 was truncated converting to int32')
+    lsm.rows_in.python_types.InvalidValue: (1, '[1]', '2.5 (float) does not fit int32: Float value 2.500000 was truncated converting to int32')
     """
     values, kinds = without_pandas_nulls(values)
     families = {family_of(kind) for kind in kinds}
@@ -77,28 +60,6 @@ def python_array(values: Sequence[Any], target: pa.DataType) -> Any:
     if errors:
         raise min(errors, key=attrgetter("row"))
     return parts[0] if len(parts) == 1 else pc.coalesce(*parts)
-
-
-def without_pandas_nulls(values: Sequence[Any]) -> tuple[Sequence[Any], frozenset[type]]:
-    """Replace ``pd.NA`` and ``pd.NaT`` by None.
-
-    Also returns the types of the other values.
-    """
-    kinds = set(map(type, values))
-    nulls = {kind for kind in kinds if family_of(kind) is Family.NULL}
-    if nulls - {type(None)}:
-        values = [None if type(value) in nulls else value for value in values]
-    return values, frozenset(kinds - nulls)
-
-
-def without_nan(values: Sequence[Any]) -> Sequence[Any]:
-    """Replace NaN by None, like pandas."""
-    kinds = {kind for kind in set(map(type, values)) if family_of(kind) in {Family.FLOAT, Family.DECIMAL}}
-    if not kinds:
-        return values
-    return [
-        None if type(value) in kinds and (value.is_nan() if isinstance(value, Decimal) else np.isnan(value)) else value for value in values
-    ]
 
 
 @dataclass(frozen=True)

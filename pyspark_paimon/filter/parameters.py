@@ -15,9 +15,8 @@ import numpy as np
 import pyarrow as pa
 from sqlglot import exp
 
-from lsm.rows_in.infer_type import infer_type
-from lsm.rows_in.python_families import Family, family_of
-from lsm.rows_in.python_values import InvalidValue, python_array
+from lsm.rows_in.python_types import Family, InvalidValue, family_of, infer_type
+from lsm.rows_in.python_values import python_array
 from paimon_base.errors import InvalidFilter
 from paimon_base.thresholds import thresholds
 from pyspark_paimon.filter.arrow_values import literal_of_scalar

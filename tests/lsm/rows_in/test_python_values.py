@@ -21,7 +21,8 @@ from hypothesis import strategies as st
 
 from lsm.rows_in.arrow import python_column
 from lsm.rows_in.conform import conform
-from lsm.rows_in.python_values import InvalidValue, python_array
+from lsm.rows_in.python_types import InvalidValue
+from lsm.rows_in.python_values import python_array
 from manifest.io.errors import SchemaMismatch
 from manifest.schema.validation import build_schema
 from paimon_base.errors import InvalidArgument, PaimonError
