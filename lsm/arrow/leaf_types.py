@@ -49,3 +49,14 @@ def takeable(leaf: pa.DataType) -> pa.DataType:
     Arrow cannot take texts in views.
     """
     return with_leaves(leaf.value_type, takeable) if pa.types.is_dictionary(leaf) else without_views(leaf)
+
+
+def is_text(kind: pa.DataType) -> bool:
+    """Return whether an Arrow type is one of text."""
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or kind == pa.string_view())
+
+
+def is_bytes(kind: pa.DataType) -> bool:
+    """Return whether an Arrow type is one of bytes."""
+    types = pa.types
+    return bool(types.is_binary(kind) or types.is_large_binary(kind) or types.is_fixed_size_binary(kind) or kind == pa.binary_view())

@@ -10,10 +10,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from lsm.arrow.leaf_types import with_leaves, without_views
+from lsm.arrow.leaf_types import is_text, with_leaves, without_views
 from lsm.rows_in.constrain import constrain, refuse_nulls
 from lsm.rows_in.deletes import complete_deletes, delete_mask
-from lsm.rows_in.lossless_cast import LossyCast, first_row, is_text, lossless_cast, may_cast
+from lsm.rows_in.lossless_cast import LossyCast, first_row, lossless_cast, may_cast
 from lsm.rows_in.policy import DEFAULT_POLICY, RowPolicy
 from manifest.io.errors import SchemaMismatch
 from manifest.schema.partial_rows import PartialRows

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lsm.arrow.leaf_types import takeable, with_leaves
+from lsm.arrow.leaf_types import is_text, takeable, with_leaves
 from lsm.keys.encoding import one_array
 from lsm.keys.sort import DELETE
 from manifest.io.errors import SchemaMismatch
@@ -71,15 +71,11 @@ def delete_mask(rows: pa.Table, schema: TableSchema, kinds: Any) -> Mask:
     mask: Mask
     if kinds is not None:
         mask = (numpy_array(kinds) if isinstance(kinds, pa.Array) else np.asarray(kinds)) == DELETE
-    elif _is_text((column := one_array(rows.column(schema.core.rowkind_field))).type):
+    elif is_text((column := one_array(rows.column(schema.core.rowkind_field))).type):
         mask = numpy_array(pc.equal(column.cast(pa.string()), _DELETE_TEXT).fill_null(False))
     else:
         mask = np.zeros(rows.num_rows, np.bool_)
     return mask
-
-
-def _is_text(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
 
 
 def _names_suffice(schema: TableSchema) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lsm.keys.encoding import is_variable
+from lsm.arrow.leaf_types import is_bytes, is_text
 from paimon_base.hidden_nulls import cast_nested, entry_lists
 from sparkexpr.values.rounded_cast import is_rounded, may_round
 
@@ -126,8 +126,8 @@ def may_cast(source: Any, target: Any) -> bool:
         )
     if types.is_time(target):
         return bool(types.is_time(source))
-    if is_variable(target):
-        return is_text(source) if types.is_string(target) else _is_bytes(source)
+    if types.is_string(target) or types.is_binary(target):
+        return is_text(source) if types.is_string(target) else is_bytes(source)
     return _may_cast_nested(source, target)
 
 
@@ -144,13 +144,3 @@ def _may_cast_nested(source: Any, target: Any) -> bool:
         same = len(fields) == source.num_fields and set(fields) == {field.name for field in target_fields}
         return same and all(may_cast(fields[field.name], field.type) for field in target_fields)
     return False
-
-
-def is_text(kind: Any) -> bool:
-    """Return whether an Arrow type is one of text."""
-    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or kind == pa.string_view())
-
-
-def _is_bytes(kind: Any) -> bool:
-    types = pa.types
-    return bool(types.is_binary(kind) or types.is_large_binary(kind) or types.is_fixed_size_binary(kind) or kind == pa.binary_view())
