@@ -104,7 +104,8 @@ def _refuse_missing(rows: pa.Table, schema: TableSchema, kinds: Any) -> None:
     refusal = PartialRows(schema, rows.schema.names).refusal
     if refusal is None:
         return
-    if (kinds is not None or schema.core.rowkind_field in rows.schema.names) and delete_mask(rows, schema, kinds).all():
+    deletes = delete_mask(rows, schema, kinds)
+    if deletes is not None and deletes.all():
         return
     raise SchemaMismatch(refusal)
 

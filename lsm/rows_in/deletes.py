@@ -40,10 +40,8 @@ def complete_deletes(rows: pa.Table, schema: TableSchema, kinds: Any = None) -> 
     >>> complete_deletes(pa.table({"id": [1, 2]}), schema, [3, 3]).to_pylist()
     [{'id': 1, 'n': 0}, {'id': 2, 'n': 0}]
     """
-    if not schema.is_primary_key_table or (kinds is None and schema.core.rowkind_field not in rows.schema.names):
-        return rows
-    deletes = delete_mask(rows, schema, kinds)
-    if (len(deletes) and not deletes.any()) or not _names_suffice(schema):
+    deletes = delete_mask(rows, schema, kinds) if schema.is_primary_key_table else None
+    if deletes is None or (len(deletes) and not deletes.any()) or not _names_suffice(schema):
         return rows
     for name in schema.core.sequence_field:
         if name not in rows.schema.names:
@@ -66,16 +64,21 @@ def complete_deletes(rows: pa.Table, schema: TableSchema, kinds: Any = None) -> 
     return rows
 
 
-def delete_mask(rows: pa.Table, schema: TableSchema, kinds: Any) -> Mask:
-    """Return which rows are deletes. ``kinds``: as for ``complete_deletes``."""
-    mask: Mask
+def delete_mask(rows: pa.Table, schema: TableSchema, kinds: Any) -> Mask | None:
+    """Return which rows are deletes. None: the rows have no kinds.
+
+    ``kinds``: as for ``complete_deletes``.
+    """
     if kinds is not None:
-        mask = (numpy_array(kinds) if isinstance(kinds, pa.Array) else np.asarray(kinds)) == DELETE
-    elif is_text((column := one_array(rows.column(schema.core.rowkind_field))).type):
-        mask = numpy_array(pc.equal(column.cast(pa.string()), _DELETE_TEXT).fill_null(False))
-    else:
-        mask = np.zeros(rows.num_rows, np.bool_)
-    return mask
+        numbers: Mask = (numpy_array(kinds) if isinstance(kinds, pa.Array) else np.asarray(kinds)) == DELETE
+        return numbers
+    if schema.core.rowkind_field not in rows.schema.names:
+        return None
+    column = one_array(rows.column(schema.core.rowkind_field))
+    if not is_text(column.type):
+        return np.zeros(rows.num_rows, np.bool_)
+    texts: Mask = numpy_array(pc.equal(column.cast(pa.string()), _DELETE_TEXT).fill_null(False))
+    return texts
 
 
 def _names_suffice(schema: TableSchema) -> bool:
