@@ -27,12 +27,12 @@ from lsm.keys.encoding import one_array
 from lsm.keys.sort import DELETE, UPDATE_BEFORE
 from lsm.merge.function import merge_function_for
 from lsm.rows_in.conform import conform
+from lsm.rows_in.unordered_values import UnorderedValues
 from lsm.write.base_files import ExistingFiles
 from lsm.write.bucket_assignment import AssignmentContext, bucket_assignment
 from lsm.write.bucket_contexts import BucketContexts, spill_space
 from lsm.write.bucket_writer import BucketWriter, WriteJob
 from lsm.write.merge_tree_writer import MergeTreeWriter
-from lsm.write.unordered_values import UnorderedValues
 from lsm.write_buffer.source import Source, concat_kinds
 from manifest.commit.conflicts import BucketId
 from manifest.commit.index_update import compaction_paths, row_paths
