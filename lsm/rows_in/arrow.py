@@ -18,6 +18,7 @@ from lsm.rows_in.lossless_cast import LossyCast, lossless_cast, may_cast
 from lsm.rows_in.python_types import CONVERSION_ERRORS, InvalidValue, infer_type, without_nan
 from lsm.rows_in.python_values import python_array
 from manifest.io.errors import SchemaMismatch
+from manifest.types.data_type import DataField
 from paimon_base.errors import InvalidArgument
 from paimon_base.texts import count_text
 from paimon_base.thresholds import thresholds
@@ -343,6 +344,18 @@ def python_scalar(name: str, value: Any, target_type: pa.DataType) -> pa.Scalar:
         return python_array([value], target_type)[0]
     except InvalidValue as error:
         raise SchemaMismatch(f"column '{name}{error.path}': {error.reason}{'' if error.path else _values_hint(target_type)}") from error
+
+
+def column_scalar(column: DataField, value: Any) -> pa.Scalar:
+    """Convert the new value of a column.
+
+    Raises:
+        SchemaMismatch: The value does not fit, or is null in a NOT NULL column.
+    """
+    scalar = python_scalar(column.name, value, column.type.arrow)
+    if not scalar.is_valid and not column.type.nullable:
+        raise SchemaMismatch(f"column '{column.name}' is {column.type} and cannot be set to null")
+    return scalar
 
 
 def _values_hint(target_type: pa.DataType | None) -> str:

@@ -167,7 +167,7 @@ class TableWrite:
         self.store = store.through(self._durable)
         self._kinds = WriteKinds(store.schema, store.root)
         groups = MergeOptions.of(store.schema).groups if store.schema.is_primary_key_table else ()
-        self._unordered = UnorderedValues(store.root, groups)
+        self._unordered = UnorderedValues(store.root, groups) if groups else None
         compacts = not (store.options.write_only if job.write_only is None else job.write_only)
         # An overwrite does not compact, except with 'lookup': it writes no changelog, so its rows must not wait on level 0.
         compacts = compacts and (not job.overwrites or store.options.changelog_producer == "lookup")
@@ -228,7 +228,8 @@ class TableWrite:
         """
         for piece, piece_kinds in in_pieces(batch, kinds):
             rows, numbers = self._kinds.of(conform(piece, self.store.schema, piece_kinds, self._job.policy), piece_kinds)
-            self._unordered.check(rows)
+            if self._unordered is not None:
+                self._unordered.check(rows)
             if rows.num_rows:
                 self._waiting.append((rows, numbers))
                 self._waiting_rows += rows.num_rows

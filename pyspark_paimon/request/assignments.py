@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import PlainSerializer, PlainValidator, TypeAdapter
 
-from lsm.rows_in.arrow import python_scalar
+from lsm.rows_in.arrow import column_scalar
 from lsm.rows_in.check import validate_rows
 from lsm.rows_in.conform import conform
 from manifest.io.errors import SchemaMismatch, UnsupportedTable
@@ -164,7 +164,7 @@ class Assignments:
     def _scalar(self, name: str) -> pa.Scalar:
         value = self.values[name]
         try:
-            return python_scalar(name, value, self.schema.field(name).type.arrow)
+            return column_scalar(self.schema.field(name), value)
         except SchemaMismatch as error:
             if not isinstance(value, str):
                 raise
@@ -177,8 +177,7 @@ class Assignments:
         for name, value in self.values.items():
             if isinstance(value, pc.Expression) or is_spark_column(value) or is_bound(value):
                 continue
-            if not self._scalar(name).is_valid and not self.schema.field(name).type.nullable:
-                raise SchemaMismatch(f"column '{name}' is {self.schema.field(name).type} and cannot be set to null")
+            self._scalar(name)
 
 
 def _bind_text(name: str, text: str, schema: TableSchema, spark: Any) -> Any:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import pyarrow as pa
 
-from lsm.rows_in.arrow import python_scalar
+from lsm.rows_in.arrow import column_scalar
 from lsm.rows_in.policy import RowPolicy
 from manifest.io.errors import SchemaMismatch
 from manifest.schema.table_schema import TableSchema
@@ -242,8 +242,4 @@ def _value(name: str, value: Any, visible: Sides, schema: TableSchema) -> Value:
         if not (isinstance(bound, LiteralValue) and bound.value is None):
             return assigned(bound, schema.column_types[name], value)
         value = None  # NULL alone is of any type
-    target = schema.field(name).type
-    scalar = python_scalar(name, value, target.arrow)
-    if not scalar.is_valid and not target.nullable:
-        raise SchemaMismatch(f"column '{name}' is {target} and cannot be set to null")
-    return scalar
+    return column_scalar(schema.field(name), value)
