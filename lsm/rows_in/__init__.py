@@ -1,5 +1,6 @@
-"""Rows from outside, on their way to the table: conversion to Arrow, checks, the types of the schema.
+"""Rows from outside, on their way to the table.
 
-Every value stays unchanged, or is refused with its row and path. Knows Python, NumPy, pandas and Arrow values and schemas, not files.
-Public: ``arrow_rows``, ``python_scalar`` (arrow), ``validate_rows`` (check), ``conform``, ``lossless_cast``.
+The stages are arrow, check, conform and constrain. Every value stays unchanged, or is refused with its row and path. Knows Python, NumPy,
+pandas and Arrow values and schemas, not files.
+Public: ``arrow_rows``, ``python_scalar`` (arrow), ``check_rows`` (check), ``conform``, ``constrain``, ``RowPolicy`` (policy).
 """
