@@ -6,23 +6,31 @@ Columns are taken by name. Every value stays unchanged, or an error is raised.
 from __future__ import annotations
 
 from collections import Counter
+from decimal import Decimal
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from lsm.arrow.leaf_types import is_text, with_leaves, without_views
+from lsm.arrow.leaf_types import is_text, takeable, with_leaves, without_views
+from lsm.keys.encoding import one_array
+from lsm.keys.sort import DELETE
 from lsm.rows_in.constrain import constrain, refuse_nulls
-from lsm.rows_in.deletes import complete_deletes, delete_mask
 from lsm.rows_in.lossless_cast import LossyCast, first_row, lossless_cast, may_cast
 from lsm.rows_in.policy import DEFAULT_POLICY, RowPolicy
 from manifest.io.errors import SchemaMismatch
+from manifest.schema.merge_options import MergeOptions
 from manifest.schema.partial_rows import PartialRows
 from manifest.schema.table_schema import TableSchema
 from manifest.types.data_type import DataField, default_scalar
 from paimon_base.errors import did_you_mean
 from paimon_base.hidden_nulls import cast_nested
+from sparkexpr.values.arrays import Mask, numpy_array
 from sparkexpr.values.column_type import TIMESTAMPS, Kind
 
+_DELETE_TEXT = "-D"
+"""``DELETE`` in a column of kinds."""
 _NAMES = {
     Kind.BOOLEAN: "pa.bool_()",
     Kind.TINYINT: "pa.int8()",
@@ -104,7 +112,7 @@ def _refuse_missing(rows: pa.Table, schema: TableSchema, kinds: Any) -> None:
     refusal = PartialRows(schema, rows.schema.names).refusal
     if refusal is None:
         return
-    deletes = delete_mask(rows, schema, kinds)
+    deletes = _delete_mask(rows, schema, kinds)
     if deletes is not None and deletes.all():
         return
     raise SchemaMismatch(refusal)
@@ -158,6 +166,102 @@ def _cast(column: Any, field: DataField, target: Any) -> Any:
 
 def _is_finer_time(source: Any, target: Any) -> bool:
     return bool(pa.types.is_timestamp(source) and pa.types.is_timestamp(target) and source.unit != target.unit)
+
+
+def complete_deletes(rows: pa.Table, schema: TableSchema, kinds: Any = None) -> pa.Table:
+    """Fill NOT NULL columns of delete rows.
+
+    The value is the column's default, or zero. Columns that place rows are not filled. Applies only if the merge engine removes the row
+    whatever other values the delete has, and no changelog contains them. Otherwise ``rows`` are returned unchanged. A missing column is
+    added only if all rows are deletes. ``kinds`` are 0 to 3, one per row. None: use the table's ``rowkind.field``, if set.
+
+    Raises:
+        SchemaMismatch: A delete has no ``sequence.field`` column.
+
+    >>> from manifest.schema.validation import build_schema
+    >>> schema = build_schema("id INT, n INT NOT NULL", primary_keys=["id"], options={"bucket": "1"})
+    >>> complete_deletes(pa.table({"id": [1, 2]}), schema, [3, 3]).to_pylist()
+    [{'id': 1, 'n': 0}, {'id': 2, 'n': 0}]
+    """
+    deletes = _delete_mask(rows, schema, kinds) if schema.is_primary_key_table else None
+    if deletes is None or (len(deletes) and not deletes.any()) or not _names_suffice(schema):
+        return rows
+    for name in schema.core.sequence_field:
+        if name not in rows.schema.names:
+            raise SchemaMismatch(
+                f"column '{name}' is missing: by option 'sequence.field' it decides whether a row of kind '-D' is newer than the existing row"
+            )
+    row_columns = frozenset(rows.schema.names)
+    for field in schema.fields:
+        if field.type.nullable or field.name in {*schema.primary_keys, *schema.partition_keys, *schema.core.sequence_field}:
+            continue
+        value = default_scalar(field)
+        zero = pa.scalar(_zero(field.type.arrow), field.type.arrow) if value is None else value
+        if field.name in row_columns:
+            position, column = rows.schema.get_field_index(field.name), rows.column(field.name)
+            if (gone := deletes & ~numpy_array(one_array(column.is_valid()))).any():
+                column = column.cast(zero.type if pa.types.is_null(column.type) else with_leaves(column.type, takeable))
+                rows = rows.set_column(position, field.name, _replace_nulls(column, gone, zero))
+        elif deletes.all():
+            rows = rows.append_column(field.name, pa.repeat(zero, rows.num_rows))
+    return rows
+
+
+def _delete_mask(rows: pa.Table, schema: TableSchema, kinds: Any) -> Mask | None:
+    """Return which rows are deletes. None: the rows have no kinds.
+
+    ``kinds``: as for ``complete_deletes``.
+    """
+    if kinds is not None:
+        numbers: Mask = (numpy_array(kinds) if isinstance(kinds, pa.Array) else np.asarray(kinds)) == DELETE
+        return numbers
+    if schema.core.rowkind_field not in rows.schema.names:
+        return None
+    column = one_array(rows.column(schema.core.rowkind_field))
+    if not is_text(column.type):
+        return np.zeros(rows.num_rows, np.bool_)
+    texts: Mask = numpy_array(pc.equal(column.cast(pa.string()), _DELETE_TEXT).fill_null(False))
+    return texts
+
+
+def _names_suffice(schema: TableSchema) -> bool:
+    options = MergeOptions.of(schema)
+    removes = options.engine.newest_replaces or options.remove_on_delete or options.ignore_delete
+    return removes and schema.core.changelog_producer != "input"
+
+
+def _replace_nulls(column: Any, gone: Mask, zero: pa.Scalar) -> Any:
+    """Return ``column`` with ``zero`` where rows are ``gone``."""
+    pieces, start = [], 0
+    for chunk in column.chunks:
+        positions = np.flatnonzero(gone[start : start + len(chunk)])
+        pieces.append(_with(chunk, positions, zero) if positions.size else chunk)
+        start += len(chunk)
+    return pa.chunked_array(pieces, column.type)
+
+
+def _with(chunk: pa.Array, positions: Any, zero: pa.Scalar) -> pa.Array:
+    places = np.arange(len(chunk))
+    places[positions] = len(chunk)
+    return pa.concat_arrays([chunk, pa.array([zero.as_py()], chunk.type)]).take(pa.array(places))
+
+
+def _zero(kind: pa.DataType) -> Any:
+    """Return a zero of the type as a Python object."""
+    types = pa.types
+    if types.is_struct(kind):
+        return {kind.field(index).name: _zero(kind.field(index).type) for index in range(kind.num_fields)}
+    if types.is_fixed_size_list(kind):
+        return [_zero(kind.value_type)] * kind.list_size
+    if types.is_list(kind) or types.is_map(kind):
+        return []
+    if types.is_string(kind):
+        return ""
+    if types.is_binary(kind) or types.is_fixed_size_binary(kind):
+        return b"\0" * (kind.byte_width if types.is_fixed_size_binary(kind) else 0)
+    if types.is_decimal(kind):
+        return Decimal(0)
+    return False if types.is_boolean(kind) else 0
 
 
 def _first_lossy_row(column: Any, target: Any) -> int:

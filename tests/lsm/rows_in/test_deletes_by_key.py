@@ -9,7 +9,7 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 
-from lsm.rows_in.deletes import complete_deletes
+from lsm.rows_in.conform import complete_deletes
 from manifest.io.errors import SchemaMismatch
 from manifest.schema.table_schema import TableSchema
 from manifest.schema.validation import build_schema

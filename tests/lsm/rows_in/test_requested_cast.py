@@ -19,7 +19,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from lsm.rows_in import requested_cast as cast_rows
-from lsm.rows_in.cast_column import cast_column
+from lsm.rows_in.requested_cast import cast_column
 from manifest.types.ddl import parse_ddl
 from paimon_base.thresholds import use_thresholds
 from pyspark_paimon import InvalidArgument, NullInKey, SchemaMismatch, Table
