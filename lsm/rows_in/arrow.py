@@ -359,12 +359,6 @@ def column_scalar(column: DataField, value: Any) -> pa.Scalar:
 
 
 def _values_hint(target_type: pa.DataType | None) -> str:
-    """Return the hint for Python values refused by Arrow.
-
-    >>> _values_hint(pa.date32()), _values_hint(None)
-    ('; give datetime.date', '')
-    """
-    if target_type is None:
-        return ""
-    kinds = (description for is_kind, description in _PYTHON_VALUES if is_kind(target_type))
+    """Return the hint for Python values refused by Arrow."""
+    kinds = (description for is_kind, description in _PYTHON_VALUES if target_type is not None and is_kind(target_type))
     return "".join(f"; give {description}" for description in islice(kinds, 1))

@@ -18,6 +18,8 @@ from lsm.rows_in.arrow import ArrowRows
 from lsm.rows_in.lossless_cast import first_row
 from manifest.io.errors import SchemaMismatch
 
+_DAMAGE = (pa.ArrowException, UnicodeDecodeError)
+
 
 def check_rows(rows: ArrowRows) -> ArrowRows:
     """Return rows whose batches are checked before use.
@@ -62,7 +64,7 @@ def validate_rows(rows: Any, start: int = 0) -> None:
         for chunk in column.chunks if isinstance(column, pa.ChunkedArray) else (column,):
             try:
                 chunk.validate(full=not _is_ascii(chunk))
-            except (pa.ArrowException, UnicodeDecodeError) as error:
+            except _DAMAGE as error:
                 row, path = _first_fault(chunk)
                 where = f"column '{name}{path}'" + ("" if row is None else f", row {before + row}")
                 raise SchemaMismatch(f"{where}: the Arrow array is damaged: {error}; build it again from valid values") from error
@@ -86,7 +88,7 @@ def _is_ascii(array: Any) -> bool:
 def _is_damaged(array: Any) -> bool:
     try:
         array.validate(full=True)
-    except (pa.ArrowException, UnicodeDecodeError):
+    except _DAMAGE:
         return True
     return False
 
@@ -119,7 +121,7 @@ def _first_fault(array: Any) -> tuple[int | None, str]:
         entry, path = _first_fault(array.dictionary)
         row_of_entry = -1 if entry is None else int(pc.index(array.indices, pa.scalar(entry, kind.index_type)).as_py())
         return (None if row_of_entry < 0 else row_of_entry), path
-    row = first_row(len(array), lambda start, stop: _is_damaged(array.slice(start, stop - start)))
+    row = first_row(len(array), lambda start, stop: array.slice(start, stop - start).validate(full=True), _DAMAGE)
     return (row if len(array) and _is_damaged(array.slice(row, 1)) else None), ""
 
 

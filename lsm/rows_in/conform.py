@@ -124,15 +124,13 @@ def _left_out(field: DataField, schema: TableSchema, rows: int) -> Any:
     Raises:
         SchemaMismatch: The column must be present.
     """
-    if field.name in {*schema.primary_keys, *schema.partition_keys, *schema.bucket_keys}:
-        problem = f"column '{field.name}' is missing, and it places rows; the table has: {', '.join(schema.names)}"
-        raise SchemaMismatch(problem + _missing_hint(field))
-    if (default := default_scalar(field)) is not None:
+    places = field.name in {*schema.primary_keys, *schema.partition_keys, *schema.bucket_keys}
+    if not places and (default := default_scalar(field)) is not None:
         return pa.repeat(default, rows)
-    if not field.type.nullable:
-        problem = f"column '{field.name}' is missing, and is {field.type}; the table has: {', '.join(schema.names)}"
-        raise SchemaMismatch(problem + _missing_hint(field))
-    return cast_nested(pa.nulls(rows, field.type.arrow), field.type.arrow)
+    if not places and field.type.nullable:
+        return cast_nested(pa.nulls(rows, field.type.arrow), field.type.arrow)
+    reason = "it places rows" if places else f"is {field.type}"
+    raise SchemaMismatch(f"column '{field.name}' is missing, and {reason}; the table has: {', '.join(schema.names)}{_missing_hint(field)}")
 
 
 def conform_column(column: Any, field: DataField) -> Any:
@@ -154,7 +152,8 @@ def _cast(column: Any, field: DataField, target: Any) -> Any:
         return lossless_cast(column, target)
     except LossyCast as error:
         refuse_nulls(column, field)  # Arrow refuses them, too
-        where = f"column '{field.name}', row {_first_lossy_row(column, target)} of its batch"
+        row = first_row(len(column), lambda start, stop: lossless_cast(column.slice(start, stop - start), target), LossyCast)
+        where = f"column '{field.name}', row {row} of its batch"
         if error.rounded:
             raise SchemaMismatch(
                 f"{where}: a value of Arrow {source} would be rounded to become {field.type}{_cast_hint(field, source)}"
@@ -264,28 +263,8 @@ def _zero(kind: pa.DataType) -> Any:
     return False if types.is_boolean(kind) else 0
 
 
-def _first_lossy_row(column: Any, target: Any) -> int:
-    """Return the first row for which ``lossless_cast`` fails."""
-
-    def is_lossy(start: int, stop: int) -> bool:
-        try:
-            lossless_cast(column.slice(start, stop - start), target)
-        except LossyCast:
-            return True
-        return False
-
-    return first_row(len(column), is_lossy)
-
-
 def _cast_hint(field: DataField, source: Any) -> str:
-    """Return a hint with the cast that fits a column.
-
-    Example: ``"; cast like this: pc.cast(rows['d'], pa.date32())"``. Empty if Arrow has no such cast.
-
-    >>> from manifest.types.data_type import DataType
-    >>> _cast_hint(DataField(0, "d", DataType(Kind.DATE)), pa.string())
-    "; cast like this: pc.cast(rows['d'], pa.date32())"
-    """
+    """Return a hint with the cast that fits a column. Empty if Arrow has no such cast."""
     if field.type.kind is Kind.VARIANT and is_text(source):
         return f"; parse JSON texts like this: Variant.parse_array(rows[{field.name!r}])"
     expression = _expression(field, source, f"rows[{field.name!r}]")
@@ -293,22 +272,12 @@ def _cast_hint(field: DataField, source: Any) -> str:
 
 
 def _wider_hint(field: DataField) -> str:
-    """Return the hint for values outside of the column's range.
-
-    >>> from manifest.types.data_type import DataType
-    >>> _wider_hint(DataField(0, "n", DataType(Kind.INT)))
-    "; give values in its range, or the column a wider type: table.change_type('n', ...)"
-    """
+    """Return the hint for values outside of the column's range."""
     return f"; give values in its range, or the column a wider type: table.change_type({field.name!r}, ...)"
 
 
 def _missing_hint(field: DataField) -> str:
-    """Return the hint for a missing column.
-
-    >>> from manifest.types.data_type import DataType
-    >>> _missing_hint(DataField(0, "n", DataType(Kind.INT)))
-    "; add it like this: rows.append_column('n', pa.array([...], pa.int32()))"
-    """
+    """Return the hint for a missing column."""
     type_code = _arrow_type_code(field)
     return f"; add it like this: rows.append_column({field.name!r}, pa.array([...]{'' if type_code is None else f', {type_code}'}))"
 

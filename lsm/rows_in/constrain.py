@@ -83,12 +83,7 @@ def is_bounded(data_type: DataType) -> bool:
 
 
 def _shorter_hint(field: DataField) -> str:
-    """Return the hint for too long text or binary values.
-
-    >>> from manifest.types.data_type import DataType
-    >>> _shorter_hint(DataField(0, "c", DataType(Kind.CHAR, length=3)))
-    "; cut it like this: pc.utf8_slice_codeunits(rows['c'], 0, 3), or give the column a longer type: table.change_type('c', ...)"
-    """
+    """Return the hint for too long text or binary values."""
     cut = "utf8_slice_codeunits" if field.type.kind in STRINGS else "binary_slice"
     expression = f"pc.{cut}(rows[{field.name!r}], 0, {field.type.length})"
     return f"; cut it like this: {expression}, or give the column a longer type: table.change_type({field.name!r}, ...)"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -13,6 +13,8 @@ from paimon_base.hidden_nulls import cast_nested, entry_lists
 from sparkexpr.values.rounded_cast import is_rounded, may_round
 
 _WIDEST_DECIMAL = pa.decimal128(38, 0)
+
+Errors: TypeAlias = type[Exception] | tuple[type[Exception], ...]
 
 
 class LossyCast(ValueError):
@@ -47,18 +49,23 @@ def lossless_cast(column: Any, target: Any) -> Any:
     return result
 
 
-def first_row(length: int, is_unfit: Callable[[int, int], bool]) -> int:
-    """Return the first row that does not fit, by bisection.
+def first_row(length: int, attempt: Callable[[int, int], object], errors: Errors) -> int:
+    """Return the first row for which an attempt fails, by bisection.
 
-    ``is_unfit(start, stop)`` must be True for the range of all rows.
+    ``attempt(start, stop)`` raises one of ``errors`` for the range of all rows.
 
-    >>> first_row(5, lambda start, stop: start <= 3 < stop)
+    >>> first_row(5, lambda start, stop: 1 / (start > 3 or stop <= 3), ZeroDivisionError)
     3
     """
     start, stop = 0, length
     while stop - start > 1:
         middle = (start + stop) // 2
-        start, stop = (start, middle) if is_unfit(start, middle) else (middle, stop)
+        try:
+            attempt(start, middle)
+        except errors:
+            stop = middle
+        else:
+            start = middle
     return start
 
 

@@ -118,14 +118,7 @@ def _leaf(group: _Group, target: pa.DataType) -> Any:
     except CONVERSION_ERRORS as error:
         first = error
 
-    def is_unfit(start: int, stop: int) -> bool:
-        try:
-            _convert(group.part(start, stop), target)
-        except CONVERSION_ERRORS:
-            return True
-        return False
-
-    row = first_row(len(group.values), is_unfit)
+    row = first_row(len(group.values), lambda start, stop: _convert(group.part(start, stop), target), CONVERSION_ERRORS)
     try:
         _convert(group.part(row, row + 1), target)
     except CONVERSION_ERRORS as error:
@@ -222,16 +215,8 @@ def _variants(values: Sequence[Any]) -> Any:
     try:
         return variant_column(values)
     except InvalidArgument as error:
-        row = first_row(len(values), lambda start, stop: _is_no_variant(values[start:stop]))
+        row = first_row(len(values), lambda start, stop: variant_column(values[start:stop]), InvalidArgument)
         raise InvalidValue(row, "", str(error)) from error
-
-
-def _is_no_variant(values: Sequence[Any]) -> bool:
-    try:
-        variant_column(values)
-    except InvalidArgument:
-        return True
-    return False
 
 
 def _convert_nested(values: Sequence[Any], target: pa.DataType) -> Any:

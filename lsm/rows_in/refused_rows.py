@@ -79,26 +79,24 @@ def _refused(array: Any, data_type: DataType) -> Mask:
             for field in data_type.fields:
                 if (index := array.type.get_field_index(field.name)) >= 0:
                     refused |= valid & _refused(array.field(index), field.type)
-        case Kind.ARRAY if _has_offsets(array.type):
-            refused |= valid & _any_inside(array, _refused(array.values, data_type.part("element")))
+        case Kind.ARRAY if pa.types.is_list(array.type) or pa.types.is_large_list(array.type):
+            refused |= rows_with(array, _refused(array.values, data_type.part("element")))
         case Kind.MAP | Kind.MULTISET:
             lists = entry_lists(array)
             parts = ("key", "value") if data_type.kind is Kind.MAP else ("element",)
             for index, part in enumerate(parts):
-                refused |= valid & _any_inside(lists, _refused(lists.values.field(index), data_type.part(part)))
+                refused |= rows_with(lists, _refused(lists.values.field(index), data_type.part(part)))
         case _ if not data_type.is_nested:
             refused |= _changed(array, data_type.arrow) | _overlong(array, data_type)
     return refused
 
 
-def _has_offsets(arrow_type: Any) -> bool:
-    return bool(pa.types.is_list(arrow_type) or pa.types.is_large_list(arrow_type))
-
-
-def _any_inside(lists: Any, refused: Mask) -> Mask:
+def rows_with(lists: Any, refused: Mask) -> Mask:
     """Return which lists have a refused value."""
+    if not refused.any():
+        return np.zeros(len(lists), np.bool_)
     before = np.concatenate([[0], np.cumsum(refused)])[np.asarray(lists.offsets)]
-    has_refused: Mask = before[1:] > before[:-1]
+    has_refused: Mask = (before[1:] > before[:-1]) & np.asarray(lists.is_valid())
     return has_refused
 
 

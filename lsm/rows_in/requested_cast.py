@@ -19,7 +19,7 @@ from lsm.arrow.row_kind import ROW_KIND
 from lsm.keys.encoding import one_array
 from lsm.rows_in.arrow import ArrowRows
 from lsm.rows_in.policy import RowPolicy
-from lsm.rows_in.refused_rows import refused_rows
+from lsm.rows_in.refused_rows import refused_rows, rows_with
 from manifest.io.errors import SchemaMismatch
 from manifest.schema.merge_on_write import fixed_columns, is_wider
 from manifest.schema.table_schema import TableSchema
@@ -241,14 +241,14 @@ def _cast_nested(column: Any, target_type: DataType, *, rounds: bool) -> tuple[A
         values, mask = cast_column(column.values, target_type.part("element"), rounds=rounds)
         kind = pa.list_(values.type) if types.is_list(source_type) else pa.large_list(values.type)
         array = type(column).from_arrays(_offsets(column), values, type=kind, mask=_null_mask(column))
-        return array, _rows_with(column, mask)
+        return array, rows_with(column, mask)
     if target_type.kind is Kind.MAP and types.is_map(source_type):
         keys, wrong_keys = cast_column(column.keys, target_type.part("key"), rounds=rounds)
         items, wrong_items = cast_column(column.items, target_type.part("value"), rounds=rounds)
         if not wrong_keys.any():  # a key cannot be null: conform refuses such a value
             kind = pa.map_(keys.type, items.type)
             array = pa.MapArray.from_arrays(_offsets(column), keys, items, type=kind, mask=_null_mask(column))
-            return array, _rows_with(column, wrong_items)
+            return array, rows_with(column, wrong_items)
     if target_type.kind is Kind.ROW and types.is_struct(source_type):
         fields = {field.name: field.type for field in target_type.fields}
         parts = []
@@ -267,15 +267,6 @@ def _null_mask(column: Any) -> Any:
 
 def _offsets(column: Any) -> Any:
     return pa.array(column.offsets.to_numpy())  # a copy: Arrow accepts no null mask together with sliced offsets
-
-
-def _rows_with(column: Any, wrong: Mask) -> Mask:
-    """Return which lists have a value that is ``wrong``."""
-    if not wrong.any():
-        return np.zeros(len(column), np.bool_)
-    before = np.concatenate([[0], np.cumsum(wrong)])[column.offsets.to_numpy()]
-    rows: Mask = (before[1:] > before[:-1]) & np.asarray(column.is_valid())
-    return rows
 
 
 _FROM_TEXT_OF_NUMBERS = INTEGERS | {Kind.DECIMAL, Kind.BOOLEAN}

@@ -96,7 +96,9 @@ class Assignments:
             bound[name] = value
         refuse_fixed(bound, schema)
         assignments = cls(schema, bound)
-        assignments._check()
+        for name, value in bound.items():
+            if not (isinstance(value, pc.Expression) or is_spark_column(value) or is_bound(value)):
+                assignments._scalar(name)  # refuses values that do not fit
         return assignments
 
     def apply(self, rows: pa.Table) -> pa.Table:
@@ -171,13 +173,6 @@ class Assignments:
             raise SchemaMismatch(
                 f"{error}; to compute a value from the old row, give an expression: set={{'{name}': '{name} + 1'}}"
             ) from error
-
-    def _check(self) -> None:
-        """Check the values that are the same for all rows."""
-        for name, value in self.values.items():
-            if isinstance(value, pc.Expression) or is_spark_column(value) or is_bound(value):
-                continue
-            self._scalar(name)
 
 
 def _bind_text(name: str, text: str, schema: TableSchema, spark: Any) -> Any:
