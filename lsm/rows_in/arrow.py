@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from lsm.rows_in.lossless_cast import LossyCast, lossless_cast, may_cast
-from lsm.rows_in.python_types import CONVERSION_ERRORS, InvalidValue, infer_type, without_nan
+from lsm.rows_in.python_types import CONVERSION_ERRORS, InvalidValue, without_nan
 from lsm.rows_in.python_values import python_array
 from manifest.io.errors import SchemaMismatch
 from manifest.types.data_type import DataField
@@ -305,7 +305,7 @@ def python_column(name: str, values: Any, target_type: pa.DataType | None, *, fi
     if of_pandas:
         listed = without_nan(listed)
     try:
-        return python_array(listed, infer_type(listed) if target_type is None else target_type)
+        return python_array(listed, target_type)
     except InvalidValue as error:
         if widens and target_type is not None and (wider := _wider(listed, target_type)) is not None:
             return wider
@@ -316,8 +316,8 @@ def python_column(name: str, values: Any, target_type: pa.DataType | None, *, fi
 def _wider(values: Sequence[Any], target_type: pa.DataType) -> pa.Array | None:
     """Return numbers in their inferred type. None: not only numbers."""
     try:
-        kind = infer_type(values)
-        return python_array(values, kind) if _is_number(target_type) and _is_number(kind) else None
+        array = python_array(values, None) if _is_number(target_type) else None
+        return array if array is not None and _is_number(array.type) else None
     except InvalidValue:
         return None
 

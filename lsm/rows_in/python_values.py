@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lsm.rows_in.lossless_cast import first_row, lossless_cast, may_cast
-from lsm.rows_in.python_types import ARROW_TYPES, CONVERSION_ERRORS, Family, InvalidValue, family_of, without_pandas_nulls
+from lsm.rows_in.python_types import ARROW_TYPES, CONVERSION_ERRORS, Family, InvalidValue, family_of, infer_type, without_pandas_nulls
 from paimon_base.errors import InvalidArgument
 from sparkexpr.values.plain_value import fixed_array
 from sparkexpr.values.variant_type import is_variant_type
@@ -28,8 +28,8 @@ _SHOWN = 60
 _FEW = 64
 
 
-def python_array(values: Sequence[Any], target: pa.DataType) -> Any:
-    """Convert values to an Array of type ``target``.
+def python_array(values: Sequence[Any], target: pa.DataType | None) -> Any:
+    """Convert values to an Array of type ``target``. None: the type that holds all values.
 
     A ChunkedArray if texts are too long for one Array.
 
@@ -42,6 +42,8 @@ def python_array(values: Sequence[Any], target: pa.DataType) -> Any:
     Traceback (most recent call last):
     lsm.rows_in.python_types.InvalidValue: (1, '[1]', '2.5 (float) does not fit int32: Float value 2.500000 was truncated converting to int32')
     """
+    if target is None:
+        target = infer_type(values)
     values, kinds = without_pandas_nulls(values)
     families = {family_of(kind) for kind in kinds}
     if is_variant_type(target):

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 from sqlglot import exp
 
-from lsm.rows_in.python_types import Family, InvalidValue, family_of, infer_type
+from lsm.rows_in.python_types import Family, InvalidValue, family_of
 from lsm.rows_in.python_values import python_array
 from paimon_base.errors import InvalidFilter
 from paimon_base.thresholds import thresholds
@@ -97,7 +97,7 @@ def _literal(value: Any) -> Literal:
         return None
     if isinstance(value, np.datetime64):
         try:
-            return literal_of_scalar(python_array([value], infer_type([value]))[0])
+            return literal_of_scalar(python_array([value], None)[0])
         except InvalidValue as error:
             raise InvalidFilter(error.reason) from error
     return literal_from_python(value.item() if isinstance(value, np.generic) else value)

@@ -317,7 +317,7 @@ class Table(TableRows, TableReading, TableInspection, TableEvolution, TableHisto
                 raise InvalidArgument(f"dry_run reports what an overwrite would delete; mode '{request.mode}' deletes nothing")
             from pyspark_paimon.table.writer import dry_run_overwrite  # noqa: PLC0415  # rarely needed
 
-            return dry_run_overwrite(self._engine, schema, request, rows_of(data, schema, policy))
+            return dry_run_overwrite(self._engine, schema, request, data, policy)
         rows, schema, request = rows_to_write(data, schema, request, policy)
         if policy.missing == "keep" and any(partial.changed or partial.ignored for partial in partial_rows(rows, schema)):
             from pyspark_paimon.table.kept_columns import keep_stored_values  # noqa: PLC0415  # rarely needed

@@ -16,7 +16,7 @@ from paimon_base.errors import InvalidArgument
 from paimon_base.public import public
 from pyspark_paimon.operations.partitions import DropPartitions
 from pyspark_paimon.request.engine import Engine
-from pyspark_paimon.request.inputs import rows_to_write
+from pyspark_paimon.request.inputs import rows_of, rows_to_write
 from pyspark_paimon.request.partition_spec import Spec, spec_of
 from pyspark_paimon.request.requests import Rows, WriteRequest
 from pyspark_paimon.request.state import SchemaOf
@@ -187,12 +187,13 @@ class TableWriter(CheckedMethods):
             raise InvalidArgument(f"{self._engine.path}: the writer is closed; open a new one with Table.writer()")
 
 
-def dry_run_overwrite(engine: Engine, schema: TableSchema, request: WriteRequest, rows: Rows) -> WriteResult:
-    """Report what an overwrite with ``rows`` would delete.
+def dry_run_overwrite(engine: Engine, schema: TableSchema, request: WriteRequest, data: Data, policy: RowPolicy) -> WriteResult:
+    """Report what an overwrite with ``data`` would delete.
 
-    Only partition columns of ``rows`` are read, and only if they select the partitions.
+    Only partition columns of ``data`` are read, and only if they select the partitions.
     """
     start = time.perf_counter()
+    rows = rows_of(data, schema, policy)
     specs: Sequence[Spec] = ({},) if request.partition is None else (request.partition,)
     if request.partition is None and request.dynamic:
         specs = _touched_partitions(schema, rows)
