@@ -18,7 +18,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from lsm.rows_in import requested_cast as cast_rows
+from lsm.rows_in import requested_cast
 from lsm.rows_in.requested_cast import cast_column
 from manifest.types.ddl import parse_ddl
 from paimon_base.thresholds import use_thresholds
@@ -247,8 +247,8 @@ def test_rows_with_a_bad_value_inside_are_collected(table_root):
 @pytest.mark.parametrize("count", [50, 500])
 def test_reasons_of_many_rows_show_the_first_values(table_root, monkeypatch, count):
     made, texts = Table.create(f"{table_root}/t", "id INT NOT NULL, a ARRAY<VARCHAR(2)>"), []
-    reason = cast_rows._reason
-    monkeypatch.setattr(cast_rows, "_reason", lambda *arguments: texts.append(arguments) or reason(*arguments))
+    reason = requested_cast._reason
+    monkeypatch.setattr(requested_cast, "_reason", lambda *arguments: texts.append(arguments) or reason(*arguments))
     ids = ["x" if row % 2 else None for row in range(count)]
     with use_thresholds(shown_values=3):
         done = made.write(pa.table({"id": ids, "a": [["abc"]] * count}), cast=True, errors="collect")
