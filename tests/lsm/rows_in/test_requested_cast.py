@@ -336,3 +336,15 @@ def test_arguments(table):
         table.write(GOOD, cast="floor")
     with pytest.raises(SchemaMismatch, match="'n'"):
         table.write({"id": [1], "n": [b"x"], "d": [None], "price": [None]}, cast=True)
+
+
+@pytest.mark.parametrize("errors", ["null", "collect"])
+def test_a_value_without_an_own_cast_is_treated_like_those_inside_lists(tmp_path, errors):
+    made = Table.create(f"{tmp_path}/t", "id INT, t TIMESTAMP(3), l ARRAY<TIMESTAMP(3)>")
+    good, fine = dt.datetime(2024, 1, 1), dt.datetime(2024, 1, 1, 0, 0, 0, 1)  # wall clocks
+    rows = pa.table({"id": [1, 2, 3], "t": [good, fine, good], "l": [[good], [good], [fine]]})
+    result = made.write(rows, cast=True, errors=errors)
+    if errors == "collect":
+        assert (tuples(made), result.rejected["id"].to_pylist()) == ([(1, good, [good])], [2, 3])
+    else:
+        assert tuples(made) == [(1, good, [good]), (2, None, [good]), (3, good, None)]
