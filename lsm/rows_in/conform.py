@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lsm.arrow.leaf_types import is_text, takeable, with_leaves, without_views
+from lsm.arrow.row_kind import ROW_KIND
 from lsm.keys.encoding import one_array
 from lsm.keys.sort import DELETE
 from lsm.rows_in.constrain import constrain, refuse_nulls
@@ -102,6 +103,15 @@ def conform(rows: Any, schema: TableSchema, kinds: Any = None, policy: RowPolicy
     if not policy.fills_null and len(columns_by_name) < len(schema.fields):
         _refuse_missing(table, schema, kinds)
     return pa.Table.from_arrays(columns, schema=schema.arrow)
+
+
+def refuse_columns(rows: pa.Schema, schema: TableSchema, policy: RowPolicy, *, kinds: bool) -> None:
+    """Raise the errors of ``conform`` that need no row.
+
+    ``kinds``: the rows have a column of row kinds. They may be deletes, which need only their key.
+    """
+    columns = pa.schema([field for field in rows if not (kinds and field.name == ROW_KIND)])
+    conform(columns.empty_table(), schema, [] if kinds else None, policy)
 
 
 def _refuse_missing(rows: pa.Table, schema: TableSchema, kinds: Any) -> None:

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from lsm.arrow.row_kind import ROW_KIND
 from lsm.rows_in.arrow import ArrowRows, python_scalar
-from lsm.rows_in.conform import conform
+from lsm.rows_in.conform import refuse_columns
 from lsm.write.new_version import NewVersion
 from manifest.io.errors import SchemaMismatch
 from manifest.schema.table_schema import BucketMode, TableSchema
@@ -143,8 +143,7 @@ def stage_tasks(spark: Any, tasks: Sequence[Task], operation: TaskOperation[Any]
 def _stage_frame(spark: Any, rows: SparkRows, target: Target, request: WriteRequest) -> Staged:
     schema = target.schema
     extra = [ROW_KIND] if request.row_kinds else []
-    row_fields = [field for field in rows.schema if field.name not in extra]
-    conform(pa.schema(row_fields).empty_table(), schema, [] if request.row_kinds else None, request.policy)
+    refuse_columns(rows.schema, schema, request.policy, kinds=request.row_kinds)
     refuse_case_twins(spark, rows.schema.names, "rows")
     column_sql = [quote_name(name) for name in [*schema.names, *extra] if name in rows.schema.names]
     frame = rows.frame.select(*column_sql)

@@ -11,7 +11,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from lsm.arrow.row_kind import ROW_KIND
-from lsm.rows_in.conform import conform
+from lsm.rows_in.conform import refuse_columns
 from lsm.rows_in.new_columns import merged_schema
 from lsm.rows_in.policy import RowPolicy
 from manifest.io.errors import TableExists, TableNotFound
@@ -134,12 +134,7 @@ def check_columns(schema: StructType, table: TableSchema, request: WriteRequest)
     """
     rows = arrow_for_spark(schema)
     kinds = has_row_kinds(rows, table)
-    conform(
-        (rows.remove(rows.get_field_index(ROW_KIND)) if kinds else rows).empty_table(),
-        table,
-        [] if kinds else None,
-        request.policy,
-    )
+    refuse_columns(rows, table, request.policy, kinds=kinds)
     return kinds
 
 
