@@ -19,12 +19,14 @@ PARQUET_PREFIX = "parquet."
 _BLOOM, _FPP, _NDV = "parquet.bloom.filter.enabled", "parquet.bloom.filter.fpp", "parquet.bloom.filter.expected.ndv"
 _PAGE_SIZE, _PAGE_ROWS, _BLOCK = "parquet.page.size", "parquet.page.row.count.limit", "parquet.block.size"
 _DICTIONARY, _VERSION, _CHECKSUM = "parquet.enable.dictionary", "parquet.writer.version", "parquet.page.write-checksum.enabled"
+_COMPRESSION, _CODECS = "parquet.compression", ("zstd", "none", "snappy", "lz4", "gzip")
 _VERSIONS = {"v1", "1", "1.0", "parquet_1_0"}
-_OF_COLUMNS = frozenset({_BLOOM, _FPP, _NDV, _DICTIONARY})
+_OF_COLUMNS = frozenset({_BLOOM, _FPP, _NDV, _DICTIONARY, _COMPRESSION})
 _FALSE_POSITIVES = 0.01
 PARQUET_HONOURED = frozenset({_BLOOM, _FPP, _NDV, _PAGE_SIZE, _PAGE_ROWS, _BLOCK, _DICTIONARY, _VERSION, _CHECKSUM})
+_PARSED = PARQUET_HONOURED | {_COMPRESSION}
 PARQUET_WITHOUT_EFFECT: dict[str, str] = {
-    "parquet.compression": "use file.compression",
+    _COMPRESSION: "use file.compression, or parquet.compression#<column> for one column",
     "parquet.compression.codec.zstd.level": "use file.compression.zstd-level",
     **dict.fromkeys(
         [
@@ -68,7 +70,7 @@ _BEFORE_SURROGATES, _AFTER_SURROGATES, _LAST_CODE_POINT = 0xD7FF, 0xE000, 0x10FF
 class ParquetOptions:
     """Encoder options. None: the encoder's default.
 
-    ``bloom``, ``false_positives`` and ``distinct`` are by column, with ``*`` for all.
+    ``bloom``, ``false_positives`` and ``distinct`` are by column, with ``*`` for all. ``codecs``: codec of single columns.
 
     >>> options = ParquetOptions.of({"parquet.page.size": "64 kb", "parquet.bloom.filter.enabled#id": "true", "bucket": "1"})
     >>> options.page_bytes, options.bloom_filters(["id", "v"], 500)
@@ -82,6 +84,7 @@ class ParquetOptions:
     bloom: Mapping[str, bool] = field(default_factory=dict)
     false_positives: Mapping[str, float] = field(default_factory=dict)
     distinct: Mapping[str, int] = field(default_factory=dict)
+    codecs: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def of(cls, raw: Mapping[str, str]) -> ParquetOptions:
@@ -90,7 +93,7 @@ class ParquetOptions:
         Raises ``UnsupportedOption`` with the invalid one.
         """
         text_by_key = {
-            key: value.strip() for key, value in raw.items() if key.startswith(PARQUET_PREFIX) and key.partition("#")[0] in PARQUET_HONOURED
+            key: value.strip() for key, value in raw.items() if key.startswith(PARQUET_PREFIX) and key.partition("#")[0] in _PARSED
         }
         for key, value in text_by_key.items():
             if key == _VERSION and value.lower() not in _VERSIONS:
@@ -105,6 +108,7 @@ class ParquetOptions:
             bloom={column: _flag(key, value) for key, column, value in _of_columns(text_by_key, _BLOOM)},
             false_positives={column: _share(key, value) for key, column, value in _of_columns(text_by_key, _FPP)},
             distinct={column: _number(key, value) for key, column, value in _of_columns(text_by_key, _NDV)},
+            codecs={column: _codec(key, value) for key, column, value in _of_columns(text_by_key, _COMPRESSION) if key != _COMPRESSION},
         )
 
     def bloom_filters(self, columns: Collection[str], rows: int) -> dict[str, dict[str, Any]]:
@@ -138,9 +142,9 @@ def parquet_reason(key: str, value: str) -> str | None:
     (None, 'is unknown, or not supported')
     """
     name, mark, _ = key.partition("#")
-    if name in PARQUET_WITHOUT_EFFECT:
+    if key in PARQUET_WITHOUT_EFFECT or (name in PARQUET_WITHOUT_EFFECT and name != _COMPRESSION):
         return None
-    if name not in PARQUET_HONOURED or (mark and name not in _OF_COLUMNS):
+    if name not in _PARSED or (mark and name not in _OF_COLUMNS):
         return "is unknown, or not supported"
     try:
         ParquetOptions.of({key: value})
@@ -158,6 +162,12 @@ def _flag(key: str, value: str) -> bool:
     if value.lower() not in {"true", "false"}:
         raise UnsupportedOption(key, f"'{value}' is neither true nor false")
     return value.lower() == "true"
+
+
+def _codec(key: str, value: str) -> str:
+    if value.lower() not in _CODECS:
+        raise UnsupportedOption(key, f"'{value}' is not a codec; use one of {', '.join(_CODECS)}")
+    return value.lower()
 
 
 def _number(key: str, value: str) -> int:

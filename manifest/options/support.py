@@ -94,7 +94,8 @@ def effect_of(key: str, value: str) -> tuple[str, str]:
     key = PRESENT_KEYS.get(key, key)
     if key in BY_CALL:
         return "by call", BY_CALL[key]
-    reason = WITHOUT_EFFECT.get(key) or PARQUET_WITHOUT_EFFECT.get(key.partition("#")[0])
+    name = key if key.startswith("parquet.compression#") else key.partition("#")[0]  # this one has an effect for single columns only
+    reason = WITHOUT_EFFECT.get(key) or PARQUET_WITHOUT_EFFECT.get(name)
     reason = reason or next((reason for prefix, reason in PREFIXES_WITHOUT_EFFECT.items() if key.startswith(prefix)), None)
     if reason is not None:
         return "none", reason

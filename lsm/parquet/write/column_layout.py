@@ -12,8 +12,9 @@ Any layout is valid for any rows; a worse one is only larger.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -47,18 +48,36 @@ class ColumnLayout:
     compressed: Collection[str] | None = None
     bounded: Sequence[str] | None = None
 
-    def settings(self, codec: str, level: int | None) -> dict[str, Any]:
-        """Return the arguments of ``pq.ParquetWriter``."""
+    def settings(self, codec: str, level: int | None, codecs: Mapping[str, str] = MappingProxyType({})) -> dict[str, Any]:
+        """Return the arguments of ``pq.ParquetWriter``.
+
+        ``codecs``: codec of each leaf column that the options name.
+        """
         arguments: dict[str, Any] = {"use_dictionary": list(self.dictionary)}
         arguments["write_statistics"] = True if self.bounded is None else list(self.bounded)
         if self.differences:
             arguments["column_encoding"] = dict.fromkeys(self.differences, _DIFFERENCES)
         if self.compressed is None:
             return arguments | {"compression": codec, "compression_level": level}
-        arguments["compression"] = dict.fromkeys(self.compressed, codec)
+        codec_by_leaf = {**dict.fromkeys(self.compressed, codec), **codecs}
+        arguments["compression"] = codec_by_leaf or "none"
         if level is not None:
-            arguments["compression_level"] = dict.fromkeys(self.compressed, level)
-        return arguments if self.compressed else arguments | {"compression": "none"}
+            arguments["compression_level"] = {leaf: level for leaf, of_leaf in codec_by_leaf.items() if of_leaf == codec}
+        return arguments
+
+
+def leaf_codecs(schema: Any, codec_by_column: Mapping[str, str]) -> dict[str, str]:
+    """Return the codec of each leaf of columns with one of their own."""
+    return {
+        leaf: codec for name, codec in codec_by_column.items() if name in schema.names for leaf in _leaves(name, schema.field(name).type)
+    }
+
+
+def with_every_codec(layout: ColumnLayout, schema: Any) -> ColumnLayout:
+    """Return a layout that names the compressed leaves."""
+    if layout.compressed is not None:
+        return layout
+    return replace(layout, compressed=[leaf for field in schema for leaf in _leaves(field.name, field.type)])
 
 
 def column_layout(

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from lsm.arrow.encode_errors import encode_errors, failing_column
 from lsm.arrow.text_form import DICTIONARY, concat_tables
 from lsm.parquet.footer_fixup import FooterSink, as_integers, columns_with_nan
-from lsm.parquet.write.column_layout import column_layout
+from lsm.parquet.write.column_layout import column_layout, leaf_codecs, with_every_codec
 from manifest.io.file_io import FileIO
 from manifest.io.output_file import OutputFile
 from manifest.io.storage_errors import storage_errors
@@ -177,6 +177,8 @@ class ParquetFileWriter:
         self._buffer = pa.BufferedOutputStream(pa.PythonFile(self._footer, mode="w"), thresholds.file_write_bytes)
         rows = fit_to_schema(first, self._encoded, self.path)
         layout = column_layout(rows, self._plain, self._codec, self._level, by_sample=self._by_sample, table=self._table)
+        codecs = leaf_codecs(self._encoded, self._options.codecs)
+        layout = with_every_codec(layout, self._encoded) if codecs else layout
         blooms = self._blooms(first)
         self._writer = pq.ParquetWriter(
             self._buffer,
@@ -186,7 +188,7 @@ class ParquetFileWriter:
             data_page_size=self._options.page_bytes or thresholds.page_bytes,
             **self._supported({"max_rows_per_page": self._options.page_rows or thresholds.page_rows}),
             **({"bloom_filter_options": blooms} if blooms and _takes_blooms() else {}),
-            **layout.settings(self._codec, self._level),
+            **layout.settings(self._codec, self._level, codecs),
             write_page_index=True,
             write_page_checksum=True,  # readers verify checksums: a flipped bit is an error
             store_schema=False,

@@ -147,6 +147,9 @@ def test_effects_of_options() -> None:
     assert effect_of("made.by", "someone")[0] == "unknown"
     assert effect_of("parquet.compression", "gzip")[0] == "none"
     assert effect_of("parquet.bloom.filter.enabled#id", "true") == ("honoured", "")
+    assert effect_of("parquet.compression#id", "lz4") == ("honoured", "")
+    assert effect_of("parquet.compression", "lz4")[0] == "none"
+    assert effect_of("parquet.compression#id", "lzo")[0] == "none"
 
 
 @pytest.mark.parametrize("prefix", [prefix for prefixes in STORE_PREFIXES.values() for prefix in prefixes] + ["storage."])

@@ -10,12 +10,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from pyspark_paimon import Table
+from pyspark_paimon import Table, UnsupportedOption
 
 
 def rows(count: int, first: int = 0) -> pa.Table:
     ids = range(first, first + count)
     return pa.table({"id": pa.array(ids, pa.int64()), "x": pa.array([i / 7 for i in ids], pa.float64()), "s": [f"t{i % 50}" for i in ids]})
+
+
+R = pa.struct({"a": pa.int32(), "b": pa.list_(pa.string())})
 
 
 def footers(table: Table) -> list[pq.FileMetaData]:
@@ -53,6 +56,25 @@ def test_pages_and_dictionaries_are_as_the_options_say(create) -> None:
     assert default.row_group(0).column(at).has_dictionary_page
     assert not told.row_group(0).column(at).has_dictionary_page
     assert told.row_group(0).column(0).total_compressed_size > default.row_group(0).column(0).total_compressed_size
+
+
+@pytest.mark.local_files
+@pytest.mark.parametrize("of_table", [{}, {"file.compression": "zstd"}, {"file.compression": "none"}, {"file.compression": "gzip"}])
+def test_a_column_has_the_codec_of_its_option(create, of_table) -> None:
+    options = {"parquet.compression#s": "lz4", "parquet.compression#r": "SNAPPY", "parquet.compression#none": "lz4", **of_table}
+    table = create("id BIGINT, x DOUBLE, s STRING, r STRUCT<a: INT, b: ARRAY<STRING>>", options=options)
+    written = rows(3000).append_column("r", pa.array([{"a": at, "b": ["b"] * (at % 3)} for at in range(3000)], R))
+    table.write(written)
+    table.compact(full=True)
+    (footer,) = footers(table)[-1:]
+    group = footer.row_group(0)
+    codecs = {group.column(at).path_in_schema: group.column(at).compression for at in range(footer.num_columns)}
+    assert codecs["s"] == "LZ4"
+    assert {codec for path, codec in codecs.items() if path.startswith("r.")} == {"SNAPPY"}
+    assert set(codecs.values()) <= {"LZ4", "SNAPPY", "UNCOMPRESSED", of_table.get("file.compression", "zstd").upper()}
+    assert table.scan().to_arrow().sort_by("id").to_pylist() == written.to_pylist()
+    with pytest.raises(UnsupportedOption, match=r"parquet.compression#s.*lz4"):
+        table.alter_options({"parquet.compression#s": "lzo"})
 
 
 def test_options_that_mean_nothing_here_are_listed(create) -> None:
