@@ -1,7 +1,8 @@
-"""Rules of the schema for the values of a column: NOT NULL, lengths, defaults."""
+"""Rules of the schema for values: NOT NULL, lengths, defaults, sequence groups."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from itertools import starmap
 from typing import Any
 
@@ -10,8 +11,13 @@ import pyarrow.compute as pc
 
 from lsm.schema.nested_parts import nested_parts
 from manifest.io.errors import NullInKey, SchemaMismatch
+from manifest.schema.merge_options import SequenceGroup
 from manifest.types.data_type import MAX_LENGTH, DataField, DataType, default_scalar
+from paimon_base.log import logger_of
+from paimon_base.texts import count_text
 from sparkexpr.values.column_type import BINARIES, STRINGS, Kind
+
+_LOG = logger_of(__name__)
 
 
 def constrain(column: Any, field: DataField) -> Any:
@@ -87,3 +93,40 @@ def _shorter_hint(field: DataField) -> str:
     cut = "utf8_slice_codeunits" if field.type.kind in STRINGS else "binary_slice"
     expression = f"pc.{cut}(rows[{field.name!r}], 0, {field.type.length})"
     return f"; cut it like this: {expression}, or give the column a longer type: table.change_type({field.name!r}, ...)"
+
+
+@dataclass
+class UnorderedValues:
+    """Check of written rows for sequence groups without their sequence column.
+
+    Logs one warning for each group.
+    """
+
+    table: str
+    groups: tuple[SequenceGroup, ...]
+    _warned: set[SequenceGroup] = field(default_factory=set)
+
+    def check(self, rows: pa.Table) -> None:
+        """Log a warning if ``rows`` have values that the merge ignores."""
+        for group in self.groups:
+            if group in self._warned or not all(rows.column(name).null_count for name in group.ordering):
+                continue
+            unordered: Any = True
+            for name in group.ordering:
+                unordered = pc.and_(unordered, pc.is_null(rows.column(name)))
+            has_value: Any = False
+            for name in group.protected:
+                has_value = pc.or_(has_value, pc.is_valid(rows.column(name)))
+            ignored = pc.sum(pc.and_(unordered, has_value)).as_py() or 0
+            if ignored:
+                self._warned.add(group)
+                ordering = ",".join(group.ordering)
+                _LOG.warning(
+                    "%s: %s have values of the sequence group of '%s' and null there, so a merge ignores these values; set '%s', too "
+                    "(fields.%s.sequence-group)",
+                    self.table,
+                    count_text(ignored, "row"),
+                    ordering,
+                    ordering,
+                    ordering,
+                )

@@ -27,7 +27,7 @@ from lsm.keys.encoding import one_array
 from lsm.keys.sort import DELETE, UPDATE_BEFORE
 from lsm.merge.function import merge_function_for
 from lsm.rows_in.conform import conform
-from lsm.rows_in.unordered_values import UnorderedValues
+from lsm.rows_in.constrain import UnorderedValues
 from lsm.write.base_files import ExistingFiles
 from lsm.write.bucket_assignment import AssignmentContext, bucket_assignment
 from lsm.write.bucket_contexts import BucketContexts, spill_space
