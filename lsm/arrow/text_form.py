@@ -180,3 +180,11 @@ def _texts(views: Any, rows: Any) -> Any:
     wide = pa.Array.from_buffers(_SIXTEEN_BYTES, len(views), [None, wide], offset=views.offset).take(rows).buffers()[1]
     taken_validity = pc.is_valid(views).take(rows).buffers()[1] if validity is not None and views.null_count else None
     return pa.Array.from_buffers(pa.string_view(), len(rows), [taken_validity, wide, *data]).cast(pa.string())
+
+
+def codes_fit(array: Any) -> bool:
+    """Return whether all codes are in the dictionary."""
+    # A damaged page header can leave the dictionary empty. Checksums do not cover page headers.
+    codes = pc.min_max(array.indices)
+    low, high = codes["min"].as_py(), codes["max"].as_py()
+    return bool(low is None or (low >= 0 and high < len(array.dictionary)))

@@ -12,18 +12,18 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyroaring import BitMap
 
 from fileindex.predicate.evaluate_rows import mask
 from fileindex.predicate.tree import FALSE, TRUE, And, ColumnRef, ComputedPredicate, Or, Predicate, columns_of, leaves, values_of
 from fileindex.rowset.roaring import bitmap_to_rows
 from lsm.arrow.row_kind import retracts
-from lsm.arrow.text_form import plain_text, plain_texts
+from lsm.arrow.text_form import codes_fit, plain_text, plain_texts
 from lsm.formats.open_data_file import OpenDataFile
 from lsm.keys.sort import VALUE_KIND
 from lsm.parquet.footer import RowGroup
 from lsm.parquet.row_group_pages import GroupPages, matching_rows
+from lsm.read.chosen_rows import ChosenRows
 from lsm.read.metrics import ReadReport
 from lsm.read.text_search import TextRows
 from lsm.scan.predicates import required_texts
@@ -134,7 +134,7 @@ class RowGroupRead:
                 self.report.bytes_read += cost
                 yield self._at(names, group, pages, rows)
                 return
-        columns = self._by_mask(names, group, pages, _ChosenRows(group.num_rows, rows=rows))
+        columns = self._by_mask(names, group, pages, ChosenRows(group.num_rows, rows=rows))
         if columns is not None:
             yield columns
             return
@@ -268,7 +268,7 @@ class RowGroupRead:
         if array.type == target_type.arrow and source.type is target_type:  # the usual case: the type did not change
             return array
         if pa.types.is_dictionary(array.type) and target_type.arrow == array.type.value_type and is_same(source.type, target_type):
-            if not _codes_fit(array):
+            if not codes_fit(array):
                 raise CorruptFile(self.data.path, f"column '{source.name}' holds codes that are missing in its dictionary")
             return array
         try:
@@ -289,7 +289,7 @@ class RowGroupRead:
         if pages is not None and self.residual != TRUE:
             mask = selected.mask & matching_rows(self.residual, group.num_rows, lambda column: self.page_bounds(pages, column), self.types)
             self._count_pages(pages, mask)
-            selected = _ChosenRows(group.num_rows, mask=mask)
+            selected = ChosenRows(group.num_rows, mask=mask)
         if not selected.count:
             return
         self._prefetch(group, pages, selected)
@@ -308,21 +308,21 @@ class RowGroupRead:
         else:
             yield self._assemble(rest, rest.num_rows, filter_batch)
 
-    def _filter(self, group: RowGroup, pages: GroupPages | None, selected: _ChosenRows) -> tuple[_ChosenRows, Any] | None:
+    def _filter(self, group: RowGroup, pages: GroupPages | None, selected: ChosenRows) -> tuple[ChosenRows, Any] | None:
         """Return the matching rows and their filter columns, or None."""
         filter_batch = self._by_pages(self._filter_columns, group, pages, selected)
         if filter_batch is None and self._texts is not None and self._texts.strike_others(group, mask := selected.mask):
-            selected = _ChosenRows(group.num_rows, mask=mask)
+            selected = ChosenRows(group.num_rows, mask=mask)
             if not selected.count:
                 return None
             filter_batch = self._by_pages(self._filter_columns, group, pages, selected)
         if filter_batch is None:
             mask = selected.mask
             filter_batch = self._decide(group, mask)
-            selected = _ChosenRows(group.num_rows, mask=mask)
+            selected = ChosenRows(group.num_rows, mask=mask)
         else:
             keep = self._matches(filter_batch)
-            selected = _ChosenRows(group.num_rows, rows=selected.rows[keep])
+            selected = ChosenRows(group.num_rows, rows=selected.rows[keep])
             filter_batch = filter_batch.filter(arrow_array(keep))
         return (selected, filter_batch) if selected.count else None
 
@@ -351,7 +351,7 @@ class RowGroupRead:
             self.report.pages += len(starts)
             self.report.pages_skipped += len(starts) - int(np.count_nonzero(np.logical_or.reduceat(row_mask, starts)))
 
-    def _prefetch(self, group: RowGroup, pages: GroupPages | None, selected: _ChosenRows) -> None:
+    def _prefetch(self, group: RowGroup, pages: GroupPages | None, selected: ChosenRows) -> None:
         """Prefetch the needed column chunks from remote storage.
 
         Always the filter columns. The returned columns too, unless they are large.
@@ -362,7 +362,7 @@ class RowGroupRead:
             names = self._physical(self._filter_columns)
         self.data.prefetch(names, group, pages if is_sparse else None, selected.rows if is_sparse else None)
 
-    def _by_pages(self, names: Sequence[str], group: RowGroup, pages: GroupPages | None, selected: _ChosenRows) -> Any | None:
+    def _by_pages(self, names: Sequence[str], group: RowGroup, pages: GroupPages | None, selected: ChosenRows) -> Any | None:
         """Read columns of the chosen rows from single pages.
 
         None: another method is faster.
@@ -375,7 +375,7 @@ class RowGroupRead:
         self.report.bytes_read += cost
         return self._at(names, group, pages, selected.rows)
 
-    def _by_mask(self, names: Sequence[str], group: RowGroup, pages: GroupPages | None, selected: _ChosenRows) -> Any | None:
+    def _by_mask(self, names: Sequence[str], group: RowGroup, pages: GroupPages | None, selected: ChosenRows) -> Any | None:
         """Read columns of the chosen rows with a masking decoder.
 
         None: another method is faster.
@@ -422,7 +422,7 @@ class RowGroupRead:
                 break
         yield from _one_batch(pieces).columns
 
-    def _stream(self, group: RowGroup, selected: _ChosenRows, filter_batch: Any) -> Iterator[Any]:
+    def _stream(self, group: RowGroup, selected: ChosenRows, filter_batch: Any) -> Iterator[Any]:
         """Yield the chosen rows in batches.
 
         Decodes the non-filter columns up to the last chosen row.
@@ -476,12 +476,12 @@ class RowGroupRead:
             matching &= ~retracts(batch.column(VALUE_KIND))
         return matching
 
-    def _chosen(self, group: RowGroup) -> _ChosenRows:
+    def _chosen(self, group: RowGroup) -> ChosenRows:
         """Return the group's rows in ``rows``."""
         if self.rows is None:
-            return _ChosenRows(group.num_rows, mask=np.ones(group.num_rows, np.bool_))
+            return ChosenRows(group.num_rows, mask=np.ones(group.num_rows, np.bool_))
         group_rows = bitmap_to_rows(self.rows & BitMap(range(group.first_row, group.end_row)))
-        return _ChosenRows(group.num_rows, rows=group_rows.astype(np.int64) - group.first_row)
+        return ChosenRows(group.num_rows, rows=group_rows.astype(np.int64) - group.first_row)
 
     def _assemble(self, batch: Any, count: int, filter_batch: Any = None) -> Any:
         """Build the returned batch from decoded columns and constants."""
@@ -507,34 +507,6 @@ class RowGroupRead:
         return pa.nulls(count, field.type) if value is None else pa.repeat(to_scalar(value, self.types[field.name]), count)
 
 
-class _ChosenRows:
-    """Chosen rows of a row group, as ascending positions and as a mask.
-
-    Either form is computed from the other when it is first needed. Few rows of a large group are positions only.
-    """
-
-    def __init__(self, num_rows: int, *, rows: _Rows | None = None, mask: _Mask | None = None) -> None:
-        self._num_rows = num_rows
-        if rows is not None:
-            self.rows = rows
-        if mask is not None:
-            self.mask = mask
-
-    @cached_property
-    def rows(self) -> _Rows:
-        return np.flatnonzero(self.mask)
-
-    @cached_property
-    def mask(self) -> _Mask:
-        mask = np.zeros(self._num_rows, np.bool_)
-        mask[self.rows] = True
-        return mask
-
-    @cached_property
-    def count(self) -> int:
-        return len(self.rows) if "rows" in vars(self) else int(np.count_nonzero(self.mask))
-
-
 def may_have_retracts(data: OpenDataFile, delete_row_count: int | None) -> bool:
     """Return whether a file may hold ``-U`` or ``-D`` rows.
 
@@ -548,14 +520,6 @@ def may_have_retracts(data: OpenDataFile, delete_row_count: int | None) -> bool:
         if kind_bounds is None or kind_bounds.max != 0:
             return True
     return False
-
-
-def _codes_fit(array: Any) -> bool:
-    """Return whether all codes are in the dictionary."""
-    # A damaged page header can leave the dictionary empty. Checksums do not cover page headers.
-    codes = pc.min_max(array.indices)
-    low, high = codes["min"].as_py(), codes["max"].as_py()
-    return bool(low is None or (low >= 0 and high < len(array.dictionary)))
 
 
 def _batch(arrays: Sequence[Any], columns: Any, count: int) -> Any:
