@@ -101,6 +101,7 @@ def freeze_heap() -> None:
 
 
 _DAEMONS = frozenset({"pyspark.daemon", "pyspark_paimon.spark.daemon"})
+_WORKERS = _DAEMONS | {"pyspark.worker"}
 
 
 class _Freezer:
@@ -140,6 +141,12 @@ def freeze_survivors() -> None:
     """
     if not any(isinstance(each, _Freezer) for each in gc.callbacks):
         gc.callbacks.append(_Freezer())
+
+
+def is_spark_worker() -> bool:
+    """Return whether this process is a Python worker of Spark, or the daemon that forks them."""
+    spec = getattr(sys.modules.get("__main__"), "__spec__", None)
+    return spec is not None and spec.name in _WORKERS
 
 
 def freeze_survivors_of_worker() -> None:

@@ -72,6 +72,7 @@ if TYPE_CHECKING:
         UnsupportedType,
     )
     from paimon_base.plugins import PluginFailed
+    from pyspark_paimon.cache import CacheInfo, CacheUse, cache_clear, cache_info
     from pyspark_paimon.catalog.catalog import Catalog
     from pyspark_paimon.catalog.catalog_base import AnyCatalog, DatabaseExists, DatabaseNotFound
     from pyspark_paimon.catalog.view import View
@@ -198,6 +199,7 @@ _NAMES_BY_MODULE = {
     "pyspark_paimon.spark.install": ("InstallResult", "install"),
     "pyspark_paimon.spark.wire.errors": ("InstallRefused", "RemoteError", "SessionLost", "SourceMissing", "SparkUnavailable"),
     "pyspark_paimon.stream.follow": ("StreamBatch",),
+    "pyspark_paimon.cache": ("CacheInfo", "CacheUse", "cache_clear", "cache_info"),
     "pyspark_paimon.catalog.catalog": ("Catalog",),
     "pyspark_paimon.catalog.catalog_base": ("AnyCatalog", "DatabaseExists", "DatabaseNotFound"),
     "pyspark_paimon.table.merge": ("Merge",),
@@ -245,6 +247,8 @@ __all__ = [
     "AnalyzeResult",
     "AnyCatalog",
     "BranchExists",
+    "CacheInfo",
+    "CacheUse",
     "CastFailed",
     "Catalog",
     "CatalogRefused",
@@ -341,6 +345,8 @@ __all__ = [
     "WriteCounters",
     "WriteResult",
     "__version__",
+    "cache_clear",
+    "cache_info",
     "install",
     "load_ipython_extension",
     "spark_session",

@@ -22,7 +22,12 @@ from tests.without_plugins import IS_CORE_ALONE
 
 FLOORS = {
     "sparkexpr": (". errors", "values", "variant", "expression"),
-    "paimon_base": (". public process redaction siblings texts", "errors lazy log", "hidden_nulls memory_size plugins", "thresholds"),
+    "paimon_base": (
+        ". public process redaction siblings texts",
+        "errors lazy log",
+        "hidden_nulls machine_memory memory_size plugins",
+        "thresholds",
+    ),
     "fileindex": ("keys rowset", "predicate .", "format", "build query", "verify"),
     "manifest": (
         "io .",
@@ -48,7 +53,7 @@ FLOORS = {
     ),
     "pyspark_paimon": (
         "_version typing",
-        "filter frames results scheduling",
+        "cache filter frames results scheduling",
         "request",
         "jobs views",
         "operations/history spark/wire",

@@ -9,6 +9,7 @@ from typing import Any, Protocol, Self
 from lsm.parquet.footer import RowGroup
 from lsm.parquet.row_group_pages import GroupPages
 from manifest.entry.bounds import BoundsColumn
+from manifest.io.file_cache import FileParts
 from manifest.stats.column_stats import ColumnBounds
 from manifest.types.data_type import DataType
 from sparkexpr.values.column_type import Plain
@@ -22,6 +23,8 @@ class OpenDataFile(Protocol):
     """
 
     path: str
+    parts: FileParts | None
+    """Cache of decoded parts of the file. None: nothing of it is cached, or a part costs as much as all of them."""
 
     def __enter__(self) -> Self: ...
 
@@ -80,6 +83,9 @@ class OpenDataFile(Protocol):
 
         None: plain decoding is as fast.
         """
+
+    def has_small_dictionary(self, column: str) -> bool:
+        """Return whether a text column is decoded into dictionary arrays, where these are allowed."""
 
     def compressed_size(self, columns: Sequence[str], groups: Sequence[RowGroup]) -> int:
         """Return the approximate bytes of ``columns`` in ``groups``."""

@@ -14,6 +14,7 @@ from typing import Any, Self
 from lsm.parquet.footer import RowGroup
 from lsm.parquet.reader import decoding, rows_only
 from lsm.parquet.row_group_pages import GroupPages
+from manifest.io.file_cache import FileParts
 from manifest.io.file_io import FileIO
 from manifest.stats.column_stats import ColumnBounds
 from manifest.types.data_type import DataType
@@ -37,6 +38,7 @@ class WholeGroupFile(ABC):
 
     def __init__(self, file_io: FileIO, path: str) -> None:
         self.path = path
+        self.parts: FileParts | None = None
         self._file_io = file_io
         self._opened: list[Any] = []
 
@@ -108,6 +110,10 @@ class WholeGroupFile(ABC):
     def rows_of_texts(self, pages: Sequence[GroupPages], column: str, texts: Sequence[str]) -> None:  # noqa: ARG002
         """Return None: pages cannot be read."""
         return
+
+    def has_small_dictionary(self, column: str) -> bool:  # noqa: ARG002
+        """Return False: texts are never dictionaries."""
+        return False
 
     def decoded_size(self, columns: Sequence[str], group: RowGroup) -> int:
         """See ``OpenDataFile``."""

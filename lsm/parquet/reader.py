@@ -63,11 +63,11 @@ class ParquetDataFile:
         self._readers: dict[tuple[frozenset[str], str], Any] = {}
         self._file_io = file_io
         self._expected = expected
-        self._parts: FileParts | None = None
+        self.parts: FileParts | None = None
         try:
             with decoding(self.path, "Parquet"):
-                self._parts = None if files is None else FileParts(files, file_io, path)
-                self._footer = self._read_footer() if self._parts is None else self._parts.load("footer", self._read_footer, _weight)
+                self.parts = None if files is None else FileParts(files, file_io, path)
+                self._footer = self._read_footer() if self.parts is None else self.parts.load("footer", self._read_footer, _weight)
                 if expected is not None and expected.key not in self._footer.kept:
                     self._footer.kept.update(self._read_footer().kept)
         except BaseException:
@@ -176,7 +176,7 @@ class ParquetDataFile:
     @cached_property
     def _page_indexes(self) -> PageIndexes | None:
         pages = self._footer.pages
-        return None if pages is None else PageIndexes(pages, self._read_verified, self._read_into, self._parts)
+        return None if pages is None else PageIndexes(pages, self._read_verified, self._read_into, self.parts)
 
     @cached_property
     def _source(self) -> Any:
@@ -295,7 +295,7 @@ class ParquetDataFile:
 
         None: plain decoding is as fast.
         """
-        if not pa.types.is_string(self.schema.field(column).type) or self._has_small_dictionary(column):
+        if not pa.types.is_string(self.schema.field(column).type) or self.has_small_dictionary(column):
             return None
         column_pages = [group.column(column) for group in pages]
         flat = [leaf_pages for leaf_pages in column_pages if isinstance(leaf_pages, ColumnPages)]
@@ -367,10 +367,10 @@ class ParquetDataFile:
         dictionaries: Collection[str] = (),
         threads: bool,
     ) -> Iterator[Any]:
-        if self._parts is not None and self._is_small:
-            yield from self._held(self._parts, columns, groups, unit, batch_rows)
+        if self.parts is not None and self._is_small:
+            yield from self._held(self.parts, columns, groups, unit, batch_rows)
         else:
-            coded = frozenset([name for name in dictionaries if self._has_small_dictionary(name)])
+            coded = frozenset([name for name in dictionaries if self.has_small_dictionary(name)])
             yield from self._decode(columns, groups, coded, unit, batch_rows, threads=threads)
 
     def _held(self, parts: FileParts, columns: Sequence[str], groups: Sequence[RowGroup], unit: str, batch_rows: int) -> Iterator[Any]:
@@ -451,7 +451,7 @@ class ParquetDataFile:
         rows = [batch_bytes * group.num_rows // max(1, self.decoded_size(columns, group)) for group in self.row_groups if group.num_rows]
         return max(1, min([max_rows, *rows]))
 
-    def _has_small_dictionary(self, column: str) -> bool:
+    def has_small_dictionary(self, column: str) -> bool:
         """Return whether a text column always has a small dictionary."""
         field = self.schema.field(column)
         if not (pa.types.is_string(field.type) or pa.types.is_large_string(field.type)) or not self.row_groups:

@@ -15,15 +15,18 @@ import pyarrow as pa
 from pyroaring import BitMap
 
 from fileindex.predicate.evaluate_rows import mask
-from fileindex.predicate.tree import FALSE, TRUE, And, ColumnRef, ComputedPredicate, Or, Predicate, columns_of, leaves, values_of
+from fileindex.predicate.projection import Projection
+from fileindex.predicate.tree import FALSE, TRUE, And, ColumnRef, ComputedPredicate, Or, Predicate, columns_of, conjuncts, leaves, values_of
 from fileindex.rowset.roaring import bitmap_to_rows
 from lsm.arrow.row_kind import retracts
 from lsm.arrow.text_form import codes_fit, plain_text, plain_texts
 from lsm.formats.open_data_file import OpenDataFile
 from lsm.keys.sort import VALUE_KIND
 from lsm.parquet.footer import RowGroup
+from lsm.parquet.narrow_column import NarrowColumn, evaluate
 from lsm.parquet.row_group_pages import GroupPages, matching_rows
 from lsm.read.chosen_rows import ChosenRows
+from lsm.read.column_cache import ColumnCache
 from lsm.read.metrics import ReadReport
 from lsm.read.text_search import TextRows
 from lsm.scan.predicates import required_texts
@@ -126,13 +129,18 @@ class RowGroupRead:
         if not names:
             yield _batch([], (), len(rows))
             return
+        narrow_columns = self._by_table_name(names, self._columns.cached(self._physical(names), group))
+        if len(narrow_columns) == len(names):
+            yield self._take(narrow_columns, rows)
+            return
         pages = self.data.pages(group)
         if pages is not None and thresholds.sparse * len(rows) <= group.num_rows:
-            self.data.prefetch(self._physical(names), group, pages, rows)
-            cost, pays = pages.cost(self._physical(names), rows)
+            absent = [name for name in names if name not in narrow_columns]
+            self.data.prefetch(self._physical(absent), group, pages, rows)
+            cost, pays = pages.cost(self._physical(absent), rows)
             if pays:
                 self.report.bytes_read += cost
-                yield self._at(names, group, pages, rows)
+                yield _join(self._take(narrow_columns, rows), self._at(absent, group, pages, rows))
                 return
         columns = self._by_mask(names, group, pages, ChosenRows(group.num_rows, rows=rows))
         if columns is not None:
@@ -167,9 +175,14 @@ class RowGroupRead:
         return list(dict.fromkeys([*columns_of(self.residual), *kind]))
 
     @cached_property
+    def _decoded_columns(self) -> list[str]:
+        """Returned columns without those of ``constants``."""
+        return [name for name in dict.fromkeys(self.columns) if name not in self.constants]
+
+    @cached_property
     def _rest(self) -> list[str]:
         """Columns to decode after filtering."""
-        return [name for name in dict.fromkeys(self.columns) if name not in self.constants and name not in self._filter_columns]
+        return [name for name in self._decoded_columns if name not in self._filter_columns]
 
     @cached_property
     def _schema(self) -> Any:
@@ -283,6 +296,68 @@ class RowGroupRead:
             stored_type = plain_text(array.slice(0, 0)).type
             raise CorruptFile(self.data.path, f"column '{source.name}' holds {stored_type} instead of {source.type} ({error})") from error
 
+    @cached_property
+    def _columns(self) -> ColumnCache:
+        return ColumnCache(self.data, self.mapping.int96)
+
+    def _by_table_name(self, names: Sequence[str], narrow_columns: Mapping[str, NarrowColumn]) -> dict[str, NarrowColumn]:
+        """Return cached columns of the file by their names in the table."""
+        sources = self.mapping.sources if narrow_columns else {}
+        return {
+            name: narrow_columns[source.name]
+            for name in names
+            if (source := sources.get(name)) is not None and source.name in narrow_columns
+        }
+
+    def _read_cached(
+        self, names: Sequence[str], group: RowGroup, pages: GroupPages | None, selected: ChosenRows
+    ) -> dict[str, NarrowColumn]:
+        """Return the columns that the cache has or takes, by table name."""
+        sources = [source for name in names if (source := self.mapping.sources[name]) is not None]
+
+        def decoded_share(absent: list[str]) -> float:
+            if selected.count <= thresholds.coded_rows:
+                return 0.0  # dictionary pages are searched, and lookups take equal times
+            if pages is not None and thresholds.sparse * selected.count <= group.num_rows:
+                cost, pays = pages.cost(absent, selected.rows)
+                if pays:
+                    return cost / max(1, self.data.compressed_size(absent, [group]))
+            return 1.0
+
+        return self._by_table_name(names, self._columns.read(sources, group, decoded_share))
+
+    def _take(self, narrow_columns: Mapping[str, NarrowColumn], rows: _Rows) -> Any:
+        """Return cached columns at positions of the group."""
+        return _batch([self._conform(name, narrow.take(rows)) for name, narrow in narrow_columns.items()], narrow_columns, len(rows))
+
+    def _filter_cached(self, narrow_columns: Mapping[str, NarrowColumn], group: RowGroup, selected: ChosenRows) -> tuple[ChosenRows, bool]:
+        """Return the chosen rows that cached columns do not exclude.
+
+        True: they prove the filter, and no retract is left.
+        """
+        by_source = {source.name: narrow for name, narrow in narrow_columns.items() if (source := self.mapping.sources[name]) is not None}
+        is_proven = not self.drop_retracts
+        mask: _Mask | None = None
+        for projection in self._projections:
+            matches = evaluate(projection.inclusive, by_source, self._source_types)
+            is_proven &= projection.exact and matches is not None
+            if matches is not None:
+                mask = matches if mask is None else np.logical_and(mask, matches, out=mask)
+        if mask is None:
+            return selected, is_proven
+        if selected.count < group.num_rows:
+            mask &= selected.mask
+        return ChosenRows(group.num_rows, mask=mask), is_proven
+
+    @cached_property
+    def _projections(self) -> list[Projection]:
+        """Terms of the filter on the file's columns."""
+        return [self.mapping.to_file(term) for term in conjuncts(self.residual)]
+
+    @cached_property
+    def _source_types(self) -> dict[str, ColumnType]:
+        return {name: data_type.column_type for name, data_type in self._file_types.items()}
+
     def _read_filtered(self, group: RowGroup) -> Iterator[Any]:
         selected = self._chosen(group)
         pages = self.data.pages(group)
@@ -290,27 +365,44 @@ class RowGroupRead:
             mask = selected.mask & matching_rows(self.residual, group.num_rows, lambda column: self.page_bounds(pages, column), self.types)
             self._count_pages(pages, mask)
             selected = ChosenRows(group.num_rows, mask=mask)
+        narrow_columns = self._read_cached(self._filter_columns, group, pages, selected) if selected.count else {}
+        is_proven = not self._filter_columns
+        if narrow_columns:
+            selected, is_proven = self._filter_cached(narrow_columns, group, selected)
         if not selected.count:
             return
-        self._prefetch(group, pages, selected)
-        if self._filter_columns:
-            filtered = self._filter(group, pages, selected)
+        names = self._rest
+        if is_proven:
+            filter_batch, names = _batch([], (), selected.count), self._decoded_columns
+        self._prefetch(names if is_proven else [*self._filter_columns, *names], group, pages, selected)
+        if not is_proven:
+            filtered = self._filter(group, pages, selected, narrow_columns)
             if filtered is None:
                 return
             selected, filter_batch = filtered
-        else:
-            filter_batch = _batch([], (), selected.count)
-        rest = self._by_pages(self._rest, group, pages, selected)
+        if thresholds.dense * selected.count <= group.num_rows:
+            narrow_columns = self._read_cached(names, group, pages, selected)
+            filter_batch = _join(filter_batch, self._take(narrow_columns, selected.rows))
+            names = [name for name in names if name not in narrow_columns]
+        rest = filter_batch.select([]) if not names else self._by_pages(names, group, pages, selected)
         if rest is None:
-            rest = self._by_mask(self._rest, group, pages, selected)
+            rest = self._by_mask(names, group, pages, selected)
         if rest is None:
-            yield from self._stream(group, selected, filter_batch)
+            yield from self._stream(names, group, selected, filter_batch)
         else:
-            yield self._assemble(rest, rest.num_rows, filter_batch)
+            yield self._assemble(rest, selected.count, filter_batch)
 
-    def _filter(self, group: RowGroup, pages: GroupPages | None, selected: ChosenRows) -> tuple[ChosenRows, Any] | None:
-        """Return the matching rows and their filter columns, or None."""
-        filter_batch = self._by_pages(self._filter_columns, group, pages, selected)
+    def _filter(
+        self, group: RowGroup, pages: GroupPages | None, selected: ChosenRows, narrow_columns: Mapping[str, NarrowColumn]
+    ) -> tuple[ChosenRows, Any] | None:
+        """Return the matching rows and their filter columns, or None.
+
+        ``narrow_columns`` are the cached ones.
+        """
+        if len(narrow_columns) == len(self._filter_columns) and self._fits(self._filter_columns, group, selected):
+            filter_batch = self._take(narrow_columns, selected.rows)
+        else:
+            filter_batch = self._by_pages(self._filter_columns, group, pages, selected)
         if filter_batch is None and self._texts is not None and self._texts.strike_others(group, mask := selected.mask):
             selected = ChosenRows(group.num_rows, mask=mask)
             if not selected.count:
@@ -351,15 +443,17 @@ class RowGroupRead:
             self.report.pages += len(starts)
             self.report.pages_skipped += len(starts) - int(np.count_nonzero(np.logical_or.reduceat(row_mask, starts)))
 
-    def _prefetch(self, group: RowGroup, pages: GroupPages | None, selected: ChosenRows) -> None:
+    def _prefetch(self, names: Sequence[str], group: RowGroup, pages: GroupPages | None, selected: ChosenRows) -> None:
         """Prefetch the needed column chunks from remote storage.
 
-        Always the filter columns. The returned columns too, unless they are large.
+        Always the filter columns among ``names``. The other ones too, unless they are large.
         """
         is_sparse = pages is not None and thresholds.sparse * selected.count <= group.num_rows
-        names = self._physical([*self._filter_columns, *self._rest])
+        cached = self._columns.cached(self._physical(names), group)
+        names = [name for name in self._physical(names) if name not in cached]
         if not is_sparse and self.data.compressed_size(names, [group]) > thresholds.unasked_bytes:
-            names = self._physical(self._filter_columns)
+            filter_names = set(self._physical(self._filter_columns))
+            names = [name for name in names if name in filter_names]
         self.data.prefetch(names, group, pages if is_sparse else None, selected.rows if is_sparse else None)
 
     def _by_pages(self, names: Sequence[str], group: RowGroup, pages: GroupPages | None, selected: ChosenRows) -> Any | None:
@@ -382,13 +476,17 @@ class RowGroupRead:
         """
         if pages is None or thresholds.dense * selected.count > group.num_rows:
             return None
-        if self.data.decoded_size(self._physical(names), group) * selected.count > thresholds.masked_bytes * group.num_rows:
-            return None  # too large to decode at once
+        if not self._fits(names, group, selected):
+            return None
         masked_arrays = self.data.take_masked(pages, self._physical(names), selected.mask)
         if masked_arrays is None:
             return None
         self.report.bytes_read += self.data.compressed_size(self._physical(names), [group])
         return self._complete_batch(names, masked_arrays, group, selected.rows)
+
+    def _fits(self, names: Sequence[str], group: RowGroup, selected: ChosenRows) -> bool:
+        """Return whether columns of the chosen rows may be decoded at once."""
+        return self.data.decoded_size(self._physical(names), group) * selected.count <= thresholds.masked_bytes * group.num_rows
 
     def _at(self, names: Sequence[str], group: RowGroup, pages: GroupPages, rows: _Rows) -> Any:
         """Read columns at positions of the group."""
@@ -422,18 +520,15 @@ class RowGroupRead:
                 break
         yield from _one_batch(pieces).columns
 
-    def _stream(self, group: RowGroup, selected: ChosenRows, filter_batch: Any) -> Iterator[Any]:
+    def _stream(self, names: Sequence[str], group: RowGroup, selected: ChosenRows, filter_batch: Any) -> Iterator[Any]:
         """Yield the chosen rows in batches.
 
-        Decodes the non-filter columns up to the last chosen row.
+        Decodes the columns ``names`` up to the last chosen row. ``filter_batch`` has the other ones.
         """
-        if not self._rest:
-            yield self._assemble(filter_batch, filter_batch.num_rows)
-            return
         rows = selected.rows
         is_sparse = thresholds.sparse * len(rows) < group.num_rows
         start, rows_returned = 0, 0
-        for batch in self._decode(self._rest, [group], dictionaries=self._rest if is_sparse else (), in_one_batch=is_sparse):
+        for batch in self._decode(names, [group], dictionaries=names if is_sparse else (), in_one_batch=is_sparse):
             end = start + batch.num_rows
             until = int(np.searchsorted(rows, end))
             count = until - rows_returned
@@ -531,6 +626,11 @@ def _batch(arrays: Sequence[Any], columns: Any, count: int) -> Any:
         naming = {"schema": columns} if isinstance(columns, pa.Schema) else {"names": list(columns)}
         return pa.RecordBatch.from_arrays(list(arrays), **naming)
     return pa.RecordBatch.from_struct_array(pa.StructArray.from_buffers(pa.struct([]), count, [None]))
+
+
+def _join(batch: Any, other: Any) -> Any:
+    """Return the columns of two batches with the same rows."""
+    return _batch([*batch.columns, *other.columns], [*batch.schema.names, *other.schema.names], batch.num_rows)
 
 
 def _one_batch(pieces: Sequence[Any]) -> Any:

@@ -11,12 +11,15 @@ import os
 import threading
 import weakref
 from collections import OrderedDict, deque
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any, TypeAlias, TypeVar
 
 from manifest.io.file_io import FileIO
+from paimon_base.machine_memory import machine_memory
 from paimon_base.memory_size import parse_memory_size
-from paimon_base.process import run_after_fork
+from paimon_base.process import is_spark_worker, run_after_fork
 
 T = TypeVar("T")
 StatIdentity: TypeAlias = tuple[int, ...] | None
@@ -24,12 +27,34 @@ StatIdentity: TypeAlias = tuple[int, ...] | None
 SETTING = "PYSPARK_PAIMON_CACHE"
 """Environment variable with the cache size of a process (``256 mb``). ``0`` disables the cache."""
 
-CAPACITY = parse_memory_size(os.environ.get(SETTING, "256 mb"), SETTING)
+_LEAST_BYTES = 256 << 20
+_MEMORY_SHARE = 16
+
+
+def default_capacity() -> int:
+    """Return the cache size in bytes of a process without ``SETTING``."""
+    # A machine runs a Python worker of Spark for each of its cores.
+    return _LEAST_BYTES if is_spark_worker() else max(_LEAST_BYTES, machine_memory() // _MEMORY_SHARE)
+
+
+CAPACITY = parse_memory_size(os.environ[SETTING], SETTING) if SETTING in os.environ else default_capacity()
 """Cache size in bytes, for all tables of the process."""
 
 
 _LESSER = 4
 """Divisor of the capacity for lesser values."""
+_COLUMNS = 2
+"""Divisor of the capacity for columns."""
+_LOCKS = 64
+
+
+@dataclass(slots=True)
+class _Entry:
+    """A cached value. ``last_use`` is the number of uses of the cache until then."""
+
+    value: Any
+    weight: int
+    last_use: int
 
 
 class _Owner:
@@ -42,7 +67,7 @@ class FileCache:
     """LRU cache of up to ``capacity`` bytes. Thread-safe.
 
     A capacity of 0 caches nothing. Large values that are cheap to compute are ``lesser``. Together they get a part of the capacity, by
-    default a quarter, so they do not evict the others.
+    default a quarter, so they do not evict the others. Columns get at most half, and ``admit`` says what they may evict.
 
     >>> cache = FileCache(10)
     >>> for name in "abc":
@@ -54,11 +79,15 @@ class FileCache:
     def __init__(self, capacity: int = CAPACITY, lesser_bytes: int | None = None) -> None:
         self.capacity = capacity
         self.lesser_capacity = capacity // _LESSER if lesser_bytes is None else lesser_bytes
+        self.column_capacity = capacity // _COLUMNS
         self.held_bytes = 0
-        self._held: OrderedDict[Hashable, tuple[Any, int]] = OrderedDict()
+        self._held: OrderedDict[Hashable, _Entry] = OrderedDict()
         self._lesser: OrderedDict[Hashable, None] = OrderedDict()
-        self.lesser_bytes = 0
+        self._columns: OrderedDict[Hashable, None] = OrderedDict()
+        self.lesser_bytes = self.column_bytes = 0
+        self._uses = 0
         self._lock = threading.Lock()
+        self._making = [threading.Lock() for _ in range(_LOCKS)]
         self._ended: deque[_Owner] = deque()
         self._keys_by_owner: dict[_Owner, set[Hashable]] = {}
 
@@ -117,25 +146,24 @@ class FileCache:
             cached = self._held.get(key)
             if cached is None:
                 return None
+            self._uses += 1
+            cached.last_use = self._uses
             self._held.move_to_end(key)
             if key in self._lesser:
                 self._lesser.move_to_end(key)
-            return cached[0]
+            elif key in self._columns:
+                self._columns.move_to_end(key)
+            return cached.value
 
     def put(self, key: Hashable, value: object, weight: int, *, lesser: bool = False) -> None:
         """Cache ``value`` for ``key`` and evict the least recently used."""
         with self._lock:
-            while self._ended:
-                for ended_key in tuple(self._keys_by_owner.get(self._ended.popleft(), ())):
-                    self._drop(ended_key)
+            self._drop_ended()
             self._drop(key)
             room = self.lesser_capacity if lesser else self.capacity
             if not 0 <= weight <= room or not self.capacity:
                 return
-            if (owner := _owner_of(key)) is not None:
-                self._keys_by_owner.setdefault(owner, set()).add(key)
-            self._held[key] = value, weight
-            self.held_bytes += weight
+            self._add(key, value, weight)
             if lesser:
                 self._lesser[key] = None
                 self.lesser_bytes += weight
@@ -144,13 +172,70 @@ class FileCache:
             while self.held_bytes > self.capacity:
                 self._drop(next(iter(self._held)))
 
+    def admit(self, key: Hashable, value: object, weight: int, since: int) -> bool:
+        """Cache a column, if there is room.
+
+        It evicts only values that were last used before ``since``, the time when the column was last read. Columns that a loop reads in
+        turn thus never evict one another. Returns whether the column is cached.
+        """
+        with self._lock:
+            self._drop_ended()
+            victims = self._colder(weight, since)
+            if victims is None:
+                return False
+            for victim in (key, *victims):
+                self._drop(victim)
+            self._add(key, value, weight)
+            self._columns[key] = None
+            self.column_bytes += weight
+            return True
+
+    def now(self) -> int:
+        """Return the time, as the number of uses so far."""
+        return self._uses
+
+    def has_room(self, weight: int, since: int) -> bool:
+        """Return whether ``admit`` would cache a column of ``weight`` bytes."""
+        with self._lock:
+            return self._colder(weight, since) is not None
+
+    def _colder(self, weight: int, since: int) -> set[Hashable] | None:
+        """Return the values to evict for a column of ``weight`` bytes. None: too few are colder than ``since``."""
+        victims: set[Hashable] = set()
+        freed = 0
+        for keys, excess in (
+            (self._columns, self.column_bytes + weight - self.column_capacity),
+            (self._held, self.held_bytes + weight - self.capacity),
+        ):
+            for key in keys:
+                if freed >= excess:
+                    break
+                if self._held[key].last_use > since:
+                    return None
+                if key not in victims:
+                    victims.add(key)
+                    freed += self._held[key].weight
+            if freed < excess:
+                return None
+        return victims
+
+    def making(self, key: Hashable) -> threading.Lock:
+        """Return the lock of those who make the value of ``key``. Other keys may have the same one."""
+        return self._making[hash(key) % _LOCKS]
+
+    def uses(self) -> list[tuple[Hashable, int]]:
+        """Return the keys and bytes of all values."""
+        with self._lock:
+            return [(key, cached.weight) for key, cached in self._held.items()]
+
     def clear(self) -> None:
         """Remove all values."""
         with self._lock:
             self._held.clear()
             self._lesser.clear()
+            self._columns.clear()
             self._keys_by_owner.clear()
-            self.held_bytes = self.lesser_bytes = 0
+            self.held_bytes = self.lesser_bytes = self.column_bytes = 0
 
     def owner(self, user: object) -> Hashable:
         """Return a key prefix whose values are dropped after ``user``.
@@ -165,17 +250,34 @@ class FileCache:
         """Reset the lock in the child of a fork."""
         amid = self._lock.locked()  # its thread does not exist here and may have left a partial change
         self._lock = threading.Lock()
+        self._making = [threading.Lock() for _ in range(_LOCKS)]
         if amid:
             self.clear()
+
+    def _add(self, key: Hashable, value: object, weight: int) -> None:
+        if (owner := _owner_of(key)) is not None:
+            self._keys_by_owner.setdefault(owner, set()).add(key)
+        self._uses += 1
+        self._held[key] = _Entry(value, weight, self._uses)
+        self.held_bytes += weight
+
+    def _drop_ended(self) -> None:
+        """Remove the values of users that were garbage collected."""
+        while self._ended:
+            for key in tuple(self._keys_by_owner.get(self._ended.popleft(), ())):
+                self._drop(key)
 
     def _drop(self, key: Hashable) -> None:
         cached = self._held.pop(key, None)
         if cached is None:
             return
-        self.held_bytes -= cached[1]
+        self.held_bytes -= cached.weight
         if key in self._lesser:
             del self._lesser[key]
-            self.lesser_bytes -= cached[1]
+            self.lesser_bytes -= cached.weight
+        elif key in self._columns:
+            del self._columns[key]
+            self.column_bytes -= cached.weight
         if (owner := _owner_of(key)) is not None:
             keys = self._keys_by_owner[owner]
             keys.discard(key)
@@ -222,6 +324,24 @@ class FileParts:
         """Cache a part's value."""
         self._cache.keep(self._path, part, self._identity, value, weight, lesser=lesser)
 
+    def now(self) -> int:
+        """Return the cache's time."""
+        return self._cache.now()
+
+    def has_room(self, weight: int, since: int) -> bool:
+        """See ``FileCache``. Without an identity of the file nothing is cached."""
+        return self._identity is not None and self._cache.has_room(weight, since)
+
+    def admit(self, part: Hashable, value: object, weight: int, since: int) -> bool:
+        """Cache a column, see ``FileCache``."""
+        return self._identity is not None and self._cache.admit((part, self._path), (self._identity, value), weight, since)
+
+    @contextmanager
+    def making(self, part: Hashable) -> Iterator[None]:
+        """Let one thread at a time make the value of a part."""
+        with self._cache.making((part, self._path)):
+            yield
+
 
 class FreshCache(FileCache):
     """A view of ``shared`` that starts empty.
@@ -248,6 +368,18 @@ class FreshCache(FileCache):
     def put(self, key: Hashable, value: object, weight: int, *, lesser: bool = False) -> None:
         """See ``FileCache``."""
         self._whole.put((self._owner, key), value, weight, lesser=lesser)
+
+    def admit(self, key: Hashable, value: object, weight: int, since: int) -> bool:
+        """See ``FileCache``."""
+        return self._whole.admit((self._owner, key), value, weight, since)
+
+    def has_room(self, weight: int, since: int) -> bool:
+        """See ``FileCache``."""
+        return self._whole.has_room(weight, since)
+
+    def now(self) -> int:
+        """See ``FileCache``."""
+        return self._whole.now()
 
 
 SHARED = FileCache()

@@ -251,3 +251,55 @@ def test_dropping_the_values_of_ended_owners_costs_as_many_steps_as_they_have_va
         return steps
 
     assert steps_of_a_put(1000) == steps_of_a_put(100)
+
+
+def test_a_column_evicts_only_what_was_used_before_its_own_last_use():
+    cache = FileCache(100)
+    start = cache.now()
+    assert cache.admit("a", 1, 30, start)
+    assert cache.admit("b", 2, 20, start)
+    assert not cache.has_room(10, start), "half of the capacity is full, and nothing was used before"
+    assert not cache.admit("c", 3, 10, start)
+    between = cache.now()
+    cache.get("a")
+    assert not cache.admit("c", 3, 30, between)
+    assert cache.admit("c", 3, 10, between), "b was not used since"
+    assert (cache.get("a"), cache.get("b"), cache.get("c"), cache.column_bytes, cache.held_bytes) == (1, None, 3, 40, 40)
+    assert not cache.admit("d", 4, 51, cache.now() + 1), "more than all columns may have"
+
+
+def test_a_column_takes_the_room_of_other_values_that_are_older():
+    cache = FileCache(100)
+    cache.put("old", 1, 70)
+    between = cache.now()
+    cache.put("new", 2, 20)
+    assert not cache.has_room(50, between - 1)
+    assert cache.admit("column", 3, 50, between)
+    assert (cache.get("old"), cache.get("new"), cache.get("column"), cache.held_bytes) == (None, 2, 3, 70)
+    cache.put("big", 4, 90)
+    assert (cache.column_bytes, cache.held_bytes, cache.get("column")) == (0, 90, None)
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.lists(
+        st.tuples(st.sampled_from("abcdef"), st.sampled_from(["put", "lesser", "admit", "get", "clear"]), st.integers(0, 60)), max_size=40
+    )
+)
+def test_columns_and_all_values_stay_within_their_bytes(steps):
+    cache = FileCache(100)
+    last: dict[str, int] = {}
+    for name, step, weight in steps:
+        if step == "admit":
+            cache.admit(name, name, weight, last.get(name, 0))
+        elif step == "get":
+            assert cache.get(name) in {None, name}
+        elif step == "clear":
+            cache.clear()
+        else:
+            cache.put(name, name, weight, lesser=step == "lesser")
+        last[name] = cache.now()
+        uses = dict(cache.uses())
+        assert cache.held_bytes == sum(uses.values()) <= 100
+        assert cache.column_bytes == sum(uses[key] for key in cache._columns) <= 50
+        assert cache.lesser_bytes == sum(uses[key] for key in cache._lesser) <= 25

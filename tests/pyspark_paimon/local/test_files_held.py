@@ -188,7 +188,7 @@ def test_many_open_tables_stay_within_one_bound(tmp_path, monkeypatch):
         assert table.files().num_rows == 1
         tables.append(table)
         assert 0 < SHARED.held_bytes <= 200_000
-    held = sum(weight for _, weight in SHARED._held.values())
+    held = sum(weight for _, weight in SHARED.uses())
     assert held == SHARED.held_bytes
     assert len({key for key in SHARED._held if str(tmp_path) in str(key)}) < 50, "the tables hold nothing besides"
     assert tables[0].scan().count() == 100
