@@ -172,6 +172,8 @@ class Bench:
             memory=(growth, measured.peak),
             foreign=round(measured.foreign, 2),
             queries={query: found["seconds"] for query, found in measured.queries.items()},
+            first={query: found["first"] for query, found in measured.queries.items() if "first" in found},
+            processors={query: found["cpu"] for query, found in measured.queries.items() if "cpu" in found},
             versions=measured.versions,
             rows=self.inputs_of(name, workload).rows,
         )

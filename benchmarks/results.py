@@ -15,7 +15,8 @@ _QUIET = 0.3
 
 @dataclass(frozen=True)
 class Record:
-    """One measurement; ``failed`` tells why there is none. ``memory`` is growth and peak in bytes; ``queries`` are seconds by name.
+    """One measurement; ``failed`` tells why there is none. ``memory`` is growth and peak in bytes; ``queries`` are seconds by name, ``first`` those of the
+    first time, and ``processors`` seconds of the processors.
 
     ``commit`` is the repository's, ``code`` stands for the product's sources and is empty for the peers.
     """
@@ -28,6 +29,8 @@ class Record:
     memory: tuple[int, int] = (0, 0)
     foreign: float = 0.0
     queries: dict[str, list[float]] = field(default_factory=dict)
+    first: dict[str, list[float]] = field(default_factory=dict)
+    processors: dict[str, list[float]] = field(default_factory=dict)
     versions: dict[str, str] = field(default_factory=dict)
     rows: int = 0
     at: str = ""
@@ -38,7 +41,7 @@ class Record:
 
 @dataclass(frozen=True)
 class Summary:
-    """Of the repeats of one thing: seconds, and bytes of growth."""
+    """Of the repeats of one thing: seconds, and bytes of growth. ``first``: seconds of the first time, None where there is none."""
 
     median: float
     least: float
@@ -48,6 +51,7 @@ class Summary:
     peak: int = 0
     cpu: float = 0.0
     busy: bool = False
+    first: float | None = None
 
     @property
     def spread(self) -> str:
@@ -117,8 +121,11 @@ class Results:
             len(seconds),
             int(statistics.median(one.memory[0] for one in records)),
             int(statistics.median(one.memory[1] for one in records)),
-            statistics.median(one.cpu for one in records),
+            statistics.median(statistics.median(one.processors[query]) if query in one.processors else one.cpu for one in records),
             busy,
+            statistics.median(firsts)
+            if (firsts := [statistics.median(one.first[query]) for one in records if query in one.first])
+            else None,
         )
 
     def versions(self) -> dict[str, dict[str, str]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import sys
 from dataclasses import replace
@@ -12,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from benchmarks.answers import answer_of
-from benchmarks.contenders.worker import Job, Query
+from benchmarks.contenders.worker import Filter, Job, Query, run_queries
 from benchmarks.docs_page import BEGIN, END, between
 from benchmarks.harness import PROFILES, Bench, contender, known
 from benchmarks.inputs import Inputs, store_changes
@@ -69,9 +70,11 @@ def test_a_tiny_run_has_checked_answers_a_table_and_a_picture(bench: Bench) -> N
     assert [(one.contender, one.failed, one.rows) for one in bench.results.records] == [("floor", None, ROWS), ("ours", None, ROWS)]
     table = report_of(bench).main_table()
     assert table.rows[0][0] == "write 240 rows, primary key"
-    floor, ours, ratio = table.rows[0][1:4]
+    floor, ours, first, processor, ratio = table.rows[0][1:6]
     assert floor
     assert ours
+    assert not first, "a write has no second time"
+    assert processor
     assert float(ratio) > 0
     assert "write 240 rows" in report_of(bench).picture()
     assert bench.tables.find("ours", "base") is not None
@@ -163,3 +166,31 @@ def test_the_readme_keeps_what_stands_around_the_figures() -> None:
 @pytest.mark.parametrize(("seconds", "text"), [(0.0042, "4.2 ms"), (0.042, "42 ms"), (4.2, "4.20 s"), (42, "42.0 s"), (420, "420 s")])
 def test_times_have_the_digits_they_deserve(seconds: float, text: str) -> None:
     assert short(seconds) == text
+
+
+def test_the_first_and_the_second_time_of_a_question_are_apart(capsys: pytest.CaptureFixture[str]) -> None:
+    asked: list[int] = []
+
+    def ask(_: Query, conditions: Filter) -> int:
+        asked.append(int(conditions[0][2]))
+        return 7
+
+    query = Query("range", [[["k", "=", 1]], [["k", "=", 2]]])
+    found = run_queries(ask, [query], twice=True)["queries"]["range"]
+    assert asked == [1, 1, 2, 1, 2], "once for the imports, then each question twice"
+    assert [len(found[name]) for name in ("first", "seconds", "cpu", "answers")] == [2, 2, 2, 2]
+    answers = itertools.count()
+    with pytest.raises(RuntimeError, match="range: the second answer"):
+        run_queries(lambda *_: next(answers), [query], twice=True)
+    capsys.readouterr()
+
+
+def test_a_table_of_results_tells_first_touch_and_processors(tmp_path: Path) -> None:
+    results = Results(tmp_path / "results.jsonl")
+    for at, steady in enumerate([1.0, 3.0, 2.0]):
+        results.add(
+            Record("ours", "lookup_indexed", at, queries={"range": [steady]}, first={"range": [10 * steady]}, processors={"range": [5.0]})
+        )
+    summary = Results(results.path).summary("ours", "lookup_indexed", "range")
+    assert summary is not None
+    assert (summary.median, summary.first, summary.cpu) == (2.0, 20.0, 5.0)
