@@ -15,7 +15,6 @@ from paimon_base.errors import InvalidFilter, UnknownColumn
 from pyspark_paimon.filter.ast import Computation, Term, field_of
 from pyspark_paimon.filter.bind_terms import bind_term
 from pyspark_paimon.filter.columns import SOURCE, TARGET, resolve
-from pyspark_paimon.filter.from_sql import sql_term
 from sparkexpr.expression.tree import Expression
 from sparkexpr.expression.types import BOOLEAN_TYPE
 from sparkexpr.values.column_type import ColumnType
@@ -102,6 +101,8 @@ def _bind_term(term: Term, sides: Sides) -> Expression:
 def _term(expression: Any, sides: Sides) -> Term:
     """Translate SQL text, a Spark Column or an Arrow expression."""
     if isinstance(expression, str):
+        from pyspark_paimon.filter.from_sql import sql_term  # noqa: PLC0415  # see test_imports
+
         return sql_term(expression, (name for columns in sides.values() for name in columns), partial(_reference, sides=sides))
     if type(expression).__module__ == "pyarrow._compute":
         from pyspark_paimon.filter.from_arrow import arrow_term  # noqa: PLC0415  # rarely needed
