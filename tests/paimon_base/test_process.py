@@ -7,10 +7,11 @@ import multiprocessing
 import os
 import sys
 import threading
+from types import SimpleNamespace
 
 import pytest
 
-from paimon_base.process import environment, gc_paused
+from paimon_base.process import environment, gc_paused, is_spark_worker
 from tests.children import run_python
 
 
@@ -118,6 +119,16 @@ def test_only_spark_workers_freeze_what_collections_leave(start, expected):
     # The data source of the test process must not be affected.
     done = run_python(_WORKER.format(start=start))
     assert done.stdout.split() == expected.split()
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"), [("pyspark.daemon", True), ("pyspark_paimon.spark.daemon", True), ("pyspark.worker", True), ("pytest", False)]
+)
+def test_workers_of_spark_are_known_by_their_main_module(monkeypatch, name, expected):
+    monkeypatch.setattr(sys.modules["__main__"], "__spec__", SimpleNamespace(name=name), raising=False)
+    assert is_spark_worker() == expected
+    monkeypatch.setattr(sys.modules["__main__"], "__spec__", None)
+    assert not is_spark_worker()
 
 
 _THREADS = """
