@@ -56,7 +56,8 @@ def table(tmp_path):
 
 
 def job(*, owned: bool = True) -> wire_jobs.RowsJob:
-    return wire_jobs.RowsJob(request=WriteRequest(commit_id=str(uuid.uuid4()), mode="upsert"), owned=owned)
+    route = wire_jobs.ByBucket() if owned else wire_jobs.Unrouted()
+    return wire_jobs.RowsJob(request=WriteRequest(commit_id=str(uuid.uuid4()), mode="upsert"), route=route)
 
 
 def batches(*ids: int, v: str = "new"):

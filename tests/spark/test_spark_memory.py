@@ -42,7 +42,7 @@ def peak():
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
 
 request = WriteRequest(commit_id="memory", mode="upsert", options={"write-buffer-size": buffer})
-writer = RowsWriter(path, wire_jobs.RowsJob(request=request, owned=True), None)
+writer = RowsWriter(path, wire_jobs.RowsJob(request=request, route=wire_jobs.ByBucket()), None)
 next(batches())
 before = peak()
 message = writer.write(batches())

@@ -81,38 +81,38 @@ class Ownership:
 
         None: Spark cannot compute the buckets, and the rows need several tasks. With ``order_by`` one task writes them instead.
         """
-        schema, job = self._target.schema, wire_jobs.RowsJob(request=self._request, owned=True)
+        schema = self._target.schema
         if schema.bucket_mode in {BucketMode.KEY_DYNAMIC, BucketMode.POSTPONE_MODE}:
-            return self._by_key(frame, job)
+            return self._by_key(frame)
         tasks, _ = self._shape
         keyed = None if tasks == 1 else _key_frame(frame, schema)
         if tasks == 1 or (keyed is None and self._request.order_by is not None):
-            return OwnedFrame(frame.repartition(1), job)
+            return OwnedFrame(frame.repartition(1), self._job(wire_jobs.ByBucket()))
         if keyed is None:
             return None
-        return (
-            self._by_hash(keyed, job)
-            if schema.bucket_mode is BucketMode.HASH_DYNAMIC
-            else OwnedFrame(_by_bucket(keyed, schema, tasks), job)
-        )
+        if schema.bucket_mode is BucketMode.HASH_DYNAMIC:
+            return self._by_hash(keyed)
+        return OwnedFrame(_by_bucket(keyed, schema, tasks), self._job(wire_jobs.ByBucket()))
 
-    def _by_key(self, frame: Any, job: wire_jobs.RowsJob) -> OwnedFrame:
+    def _job(self, route: wire_jobs.ByBucket | wire_jobs.ByHash | wire_jobs.ByKey) -> wire_jobs.RowsJob:
+        return wire_jobs.RowsJob(request=self._request, route=route)
+
+    def _by_key(self, frame: Any) -> OwnedFrame:
         """Send all rows of a key to one task.
 
         The task finds the partition of the key, or the partition's number of buckets.
         If keys cross partitions, one task gets all rows of an overwrite that keeps some rows.
         """
         schema, request = self._target.schema, self._request
-        based = job if request.mode == "overwrite" else job.model_copy(update={"base_snapshot_id": self._target.snapshot_id or 0})
+        base = None if request.mode == "overwrite" else self._target.key.id
         tasks = self._chosen_writers or self._shape[0]
         if tasks == 1 or (request.keeps_others and schema.bucket_mode is BucketMode.KEY_DYNAMIC):
-            return OwnedFrame(frame.repartition(1), based)
+            return OwnedFrame(frame.repartition(1), self._job(wire_jobs.ByKey(tasks=1, base_snapshot_id=base)))
         keys = ", ".join(_try(schema, name) for name in schema.primary_keys)
         staged = frame.withColumn(_TASK, functions_of(frame).expr(f"cast(pmod(hash({keys}), {tasks}) as int)")).repartitionById(
             tasks, _TASK
         )
-        shared = {"owned": False, "keyed": True, "tasks": tasks, "writers": tasks}
-        return OwnedFrame(staged, based.model_copy(update=shared))
+        return OwnedFrame(staged, self._job(wire_jobs.ByKey(tasks=tasks, base_snapshot_id=base)))
 
     @cached_property
     def _expected(self) -> Estimate:
@@ -157,7 +157,7 @@ class Ownership:
         limit = schema.core.dynamic_bucket_max_buckets
         return max(1, min(writer_count, limit) if limit > 0 else writer_count)
 
-    def _by_hash(self, keyed: _Keyed, job: wire_jobs.RowsJob) -> OwnedFrame:
+    def _by_hash(self, keyed: _Keyed) -> OwnedFrame:
         """Send each row to the owner of its dynamic bucket.
 
         A known key goes to the owner of its bucket, a new key to the owner of its hash.
@@ -180,8 +180,7 @@ class Ownership:
             frame, where = with_hash(frame, keyed.parts, _PART_HASH), f"cast({_PART_HASH} as bigint)"
         task = f"cast(pmod({where} + pmod(coalesce({owner}, 0), {writers}), {tasks}) as int)"
         staged = frame.withColumn(_TASK, functions_of(frame).expr(task)).repartitionById(tasks, _TASK)
-        shared = {"tasks": tasks, "writers": writers, "base_snapshot_id": target.snapshot_id or 0}
-        return OwnedFrame(staged, job.model_copy(update=shared))
+        return OwnedFrame(staged, self._job(wire_jobs.ByHash(tasks=tasks, writers=writers, base_snapshot_id=target.key.id)))
 
 
 def _key_frame(frame: Any, schema: TableSchema) -> _Keyed | None:

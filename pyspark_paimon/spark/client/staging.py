@@ -62,13 +62,13 @@ def stage_rows(spark: Any, rows: Rows, target: Target, request: WriteRequest) ->
     blobs = blob_frame(_order(rows, request.order_by), schema, cores(spark), kinds=request.row_kinds, policy=request.policy)
     if not blobs.num_rows:  # Spark cannot make a DataFrame of no rows from Arrow
         return Staged(
-            spark.range(0).selectExpr(f"cast(NULL AS binary) AS {BLOB}"), wire_jobs.RowsJob(request=request, owned=True, blobs=True)
+            spark.range(0).selectExpr(f"cast(NULL AS binary) AS {BLOB}"), wire_jobs.RowsJob(request=request, route=wire_jobs.Blobs())
         )
     tasks = pc.max(blobs.column(TASK)).as_py() + 1
     rows_sent = spark.createDataFrame(blobs)
     by_task = rows_sent.repartitionById(tasks, TASK) if tasks > 1 else rows_sent.coalesce(1)
     frame = by_task.sortWithinPartitions(ORDINAL).select(BLOB)
-    return Staged(frame, wire_jobs.RowsJob(request=request, owned=True, blobs=True))
+    return Staged(frame, wire_jobs.RowsJob(request=request, route=wire_jobs.Blobs()))
 
 
 def stage_changes(spark: Any, frame: Any, target: Target, request: WriteRequest, values: Mapping[str, Any] | None = None) -> Staged:
@@ -150,7 +150,7 @@ def _stage_frame(spark: Any, rows: SparkRows, target: Target, request: WriteRequ
     has_buckets = schema.bucket_mode is not BucketMode.BUCKET_UNAWARE
     owned = Ownership(spark, rows, target, request).of(frame) if has_buckets else None
     if owned is None:
-        return Staged(frame, wire_jobs.RowsJob(request=request, owned=False))
+        return Staged(frame, wire_jobs.RowsJob(request=request, route=wire_jobs.Unrouted()))
     by_task = owned.frame if request.order_by is None else owned.frame.sortWithinPartitions(quote_name(request.order_by))
     return Staged(by_task.select(*column_sql), owned.job)
 

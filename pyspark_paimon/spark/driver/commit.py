@@ -55,8 +55,8 @@ def commit_rows(
         return publish_rows(commit, request, round_messages, rows, kinds, read=job.read)
 
     crosses = store.schema.bucket_mode is BucketMode.KEY_DYNAMIC
-    assigns = crosses or (store.schema.bucket_mode is BucketMode.HASH_DYNAMIC and not job.owned)
-    unassigned = assigns and not (job.owned or job.keyed)  # tasks without ownership do not know the location of a key
+    assigns = crosses or (store.schema.bucket_mode is BucketMode.HASH_DYNAMIC and not job.route.owned)
+    unassigned = assigns and not job.route.finds_keys  # tasks without ownership do not know the location of a key
     rework = partial(
         rebucket,
         store,
@@ -69,7 +69,7 @@ def commit_rows(
         request.compactor,
         request.identifier,
         is_new=request.batch_id is None,  # the client has already checked, and the commit checks again
-        owned=job.owned,
+        owned=job.route.owned,
         threads=compaction_threads(),
     ).run(
         lambda current: current.work.extend(messages),

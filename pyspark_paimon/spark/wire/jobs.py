@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias
+from typing import Annotated, Literal, TypeAlias
 
 from pydantic import Field
 
@@ -18,28 +18,100 @@ class HashScan(Message):
     """None: the table is empty."""
 
 
+class Route(Message):
+    """How the rows of a write reach the tasks."""
+
+    @property
+    def owned(self) -> bool:
+        """Whether each (partition, bucket) is in exactly one task."""
+        return False
+
+    @property
+    def finds_keys(self) -> bool:
+        """Whether each primary key is in exactly one task."""
+        return False
+
+
+class _Owned(Route):
+    @property
+    def owned(self) -> bool:
+        return True
+
+    @property
+    def finds_keys(self) -> bool:
+        return True
+
+
+class Blobs(_Owned):
+    """The client computed the task of each row.
+
+    The rows are Arrow IPC streams in a binary column (``arrow_stream.blob_frame``).
+    """
+
+    route: Literal["blobs"] = "blobs"
+
+
+class ByBucket(_Owned):
+    """Spark computed the bucket of each row, or one task has all rows."""
+
+    route: Literal["bucket"] = "bucket"
+
+
+class ByHash(_Owned):
+    """Rows are with the owner of their dynamic bucket."""
+
+    route: Literal["hash"] = "hash"
+    tasks: int = Field(ge=1)
+    writers: int = Field(ge=1)
+    """Number of tasks that share the dynamic buckets of a partition (``lsm.bucket.dynamic.BucketWriters``)."""
+    base_snapshot_id: int
+    """Snapshot that gives the dynamic buckets. 0: empty table."""
+
+
+class ByKey(_Owned):
+    """Rows are with the others of their key. The task finds the bucket."""
+
+    route: Literal["key"] = "key"
+    tasks: int = Field(ge=1)
+    base_snapshot_id: int | None
+    """Snapshot that gives the buckets of keys. 0: empty table. None: the newest snapshot when a task starts."""
+
+    @property
+    def owned(self) -> bool:
+        """Whether one task has all rows."""
+        return self.tasks == 1
+
+    @property
+    def writers(self) -> int:
+        """All tasks share the buckets."""
+        return self.tasks
+
+
+class Unrouted(Route):
+    """Any task may have rows of any bucket."""
+
+    route: Literal["any"] = "any"
+
+
+class SparkPlanned(Route):
+    """As ``Unrouted``, planned by Spark without our client.
+
+    So only tasks see the session's settings.
+    """
+
+    route: Literal["spark"] = "spark"
+    asks_mode: bool = False
+    """Whether these settings decide what an overwrite replaces: the table, or the partitions of its rows."""
+
+
 class RowsJob(Message):
     """A write of rows."""
 
     job: Literal["rows"] = "rows"
     request: WriteRequest
-    owned: bool
-    """Whether each (partition, bucket) is in exactly one task."""
-    keyed: bool = False
-    """Whether each primary key is in exactly one task."""
-    blobs: bool = False
-    """Whether the rows are Arrow IPC streams in a binary column (``arrow_stream.blob_frame``)."""
+    route: Annotated[Blobs | ByBucket | ByHash | ByKey | Unrouted | SparkPlanned, Field(discriminator="route")]
     read: ReadState | None = None
     """State that the rows were computed from. A newer change of it is a conflict."""
-    tasks: int = Field(default=1, ge=1)
-    writers: int = Field(default=1, ge=1)
-    """Number of tasks that share the dynamic buckets of a partition (``lsm.bucket.dynamic.BucketWriters``)."""
-    base_snapshot_id: int | None = None
-    """Snapshot that gives the dynamic buckets. 0: empty table. None: the newest snapshot when a task starts."""
-    plain: bool = False
-    """Whether Spark planned the write without our client: then only tasks see the session's settings."""
-    asks_mode: bool = False
-    """Whether the session's settings, seen by tasks, decide what an overwrite replaces: the table, or the partitions of its rows."""
 
     @property
     def identity(self) -> str:

@@ -39,7 +39,7 @@ from pyspark_paimon.spark.driver.options import (
     properties_of_commit,
     write_options,
 )
-from pyspark_paimon.spark.wire.jobs import RowsJob
+from pyspark_paimon.spark.wire.jobs import RowsJob, SparkPlanned
 from pyspark_paimon.spark.write.task import open_store
 from pyspark_paimon.system.opened import local_engine
 
@@ -74,7 +74,7 @@ def plain_write(path: str, options: Mapping[str, str], schema: StructType, *, ov
     changes = {"mode": mode, "row_kinds": kinds, "dynamic": _is_dynamic(options), "partition": partition}
     has_mode = partition is not None or not {SPARK_OVERWRITE_MODE, DYNAMIC_OVERWRITE}.isdisjoint(options)
     asks = overwrite and bool(store.schema.partition_keys) and not has_mode
-    return RowsJob(request=request.model_copy(update=changes), owned=False, plain=True, asks_mode=asks), store
+    return RowsJob(request=request.model_copy(update=changes), route=SparkPlanned(asks_mode=asks)), store
 
 
 def _without_mode(options: Mapping[str, str]) -> dict[str, str]:

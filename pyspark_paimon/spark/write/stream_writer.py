@@ -23,7 +23,7 @@ from pyspark_paimon.request.validate import commit_identity
 from pyspark_paimon.spark.driver.commit import commit_rows
 from pyspark_paimon.spark.driver.options import DYNAMIC_OVERWRITE, missing_columns, properties_of_commit, table_path, write_options
 from pyspark_paimon.spark.wire.errors import attach_error_notes
-from pyspark_paimon.spark.wire.jobs import RowsJob
+from pyspark_paimon.spark.wire.jobs import RowsJob, SparkPlanned, Unrouted
 from pyspark_paimon.spark.write.save import check_columns, create_if_named, open_merged
 from pyspark_paimon.spark.write.task import TaskMessage, commit_messages, store_for_commit
 from pyspark_paimon.spark.write.writer import RowsWriter, first_sequence
@@ -61,7 +61,7 @@ class PaimonStreamWriter(ds.DataSourceStreamArrowWriter):  # type: ignore[misc] 
             context = TaskContext.get()
             query = self.user or (context.getLocalProperty(_QUERY_ID) if context is not None else None)
             named = request.model_copy(update={"commit_id": query or request.commit_id})
-            message = RowsWriter(self.path, RowsJob(request=named, owned=False, plain=True), self.sequence).write(iterator)
+            message = RowsWriter(self.path, RowsJob(request=named, route=SparkPlanned()), self.sequence).write(iterator)
             return BatchMessage(message.messages, message.rows, query=query)
 
     def commit(self, messages: Sequence[BatchMessage | None], batchId: int) -> None:  # noqa: N803  # Spark's name
@@ -73,7 +73,7 @@ class PaimonStreamWriter(ds.DataSourceStreamArrowWriter):  # type: ignore[misc] 
             request = self._request_of_batch(messages, batchId)
             if request is not None:
                 rows = sum(message.rows for message in messages if message is not None)
-                job = RowsJob(request=request, owned=False)
+                job = RowsJob(request=request, route=Unrouted())
                 if not commit_rows(store_for_commit(self.path, request), job, commit_messages(messages), rows, asked_for=False):
                     RowsWriter(self.path, job, None).discard(messages)
 
@@ -82,7 +82,7 @@ class PaimonStreamWriter(ds.DataSourceStreamArrowWriter):  # type: ignore[misc] 
         with attach_error_notes():
             request = self._request_of_batch(messages, batchId)
             if request is not None:
-                RowsWriter(self.path, RowsJob(request=request, owned=False), None).discard(messages)
+                RowsWriter(self.path, RowsJob(request=request, route=Unrouted()), None).discard(messages)
 
     def _request_of_batch(self, messages: Sequence[BatchMessage | None], batch_id: int) -> WriteRequest | None:
         """Return the request with the commit id of the batch.

@@ -67,11 +67,13 @@ class RowsWriter(JobWriter):
         """Write one task's rows to files. Delete them after an error."""
         with attach_error_notes():
             job = wire_jobs.RowsJob.model_validate_json(self.job)
-            if job.plain:
+            dynamic: bool | None = None
+            if isinstance(job.route, wire_jobs.SparkPlanned):
                 refuse_task_settings(self.path, job.request.options)
-            dynamic = overwrites_partitions() if job.asks_mode else None
-            job = _with_overwrite_mode(job, dynamic)
-            batches = (rows for batch in iterator for rows in (decode_blobs(batch) if job.blobs else _validate(batch)) if rows.num_rows)
+                dynamic = overwrites_partitions() if job.route.asks_mode else None
+                job = _with_overwrite_mode(job, dynamic)
+            decode = decode_blobs if isinstance(job.route, wire_jobs.Blobs) else _validate
+            batches = (rows for batch in iterator for rows in decode(batch) if rows.num_rows)
             first = next(batches, None)
             if first is None:
                 return TaskMessage(dynamic=dynamic)
@@ -91,14 +93,14 @@ class RowsWriter(JobWriter):
         """
         job = wire_jobs.RowsJob.model_validate_json(self.job)
         commits = commit_messages(messages)
-        if job.asks_mode:
+        if isinstance(job.route, wire_jobs.SparkPlanned) and job.route.asks_mode:
             modes = {message.dynamic for message in messages if message is not None} - {None}
             if not modes:
                 raise InvalidArgument(
                     f"{self.path}: no task reported the session's {OVERWRITE_MODE}: give .option('partitionOverwriteMode', ...)"
                 )
             job = _with_overwrite_mode(job, modes == {True})
-        if job.owned:
+        if job.route.owned:
             _check_owned(commits)
         rows = sum(message.rows for message in messages if message is not None)
         kinds = sum_counts(messages)
@@ -114,19 +116,21 @@ class RowsWriter(JobWriter):
         context = TaskContext.get()
         task = context.partitionId() if context is not None else 0
         sequence = None if self.first_sequence is None else self.first_sequence + task * STRIDE
+        route = job.route
+        shares = route if isinstance(route, wire_jobs.ByHash | wire_jobs.ByKey) else None
         return TableWrite(
             store,
             WriteJob(
                 commit_id=job.request.commit_id,
-                write_only=None if job.owned else True,
+                write_only=None if route.owned else True,
                 threads=use_task_cpus(),
                 overwrites=job.request.mode == "overwrite",
                 replaces=replaced_partitions(job.request, store.schema),
                 policy=job.request.policy,
-                finds_keys=job.owned or job.keyed,
+                finds_keys=route.finds_keys,
                 first_sequence=sequence,
-                bucket_writers=BucketWriters(task, job.tasks, job.writers) if job.tasks > 1 else None,
-                base_snapshot_id=job.base_snapshot_id,
+                bucket_writers=None if shares is None or shares.tasks == 1 else BucketWriters(task, shares.tasks, shares.writers),
+                base_snapshot_id=None if shares is None else shares.base_snapshot_id,
             ),
         )
 
@@ -230,7 +234,7 @@ def _writer(path: str, job: wire_jobs.Job, store: FileStore) -> JobWriter:
     if isinstance(job, wire_jobs.TasksJob):
         return TasksWriter(path, job)
     store.check_writable()
-    return RowsWriter(path, job, None if job.owned else first_sequence(store))
+    return RowsWriter(path, job, None if job.route.owned else first_sequence(store))
 
 
 def first_sequence(store: FileStore) -> int | None:

@@ -26,7 +26,7 @@ from manifest.store import FileStore
 from pyspark_paimon import CommitConflict, CommitReplayed, Table
 from pyspark_paimon.request.requests import WriteRequest
 from pyspark_paimon.spark.driver.commit import commit_rows
-from pyspark_paimon.spark.wire.jobs import RowsJob
+from pyspark_paimon.spark.wire.jobs import ByBucket, RowsJob
 
 SUMS = {"merge-engine": "aggregation", "fields.n.aggregate-function": "sum"}
 OPTIONS = {"snapshot.expire.limit": "0"}
@@ -201,7 +201,7 @@ def test_two_jobs_of_one_id_that_servers_run_without_knowing_of_each_other(creat
     """Both asked before either had committed; the tasks of the second one opened after the commit of the first one."""
     table = create("id BIGINT, n BIGINT", primary_keys=keys, options={**OPTIONS, **(SUMS if keys else {})})
     store = FileStore.open(table.path)
-    job = RowsJob(request=WriteRequest(commit_id="X", mode="upsert" if keys else "append"), owned=True)
+    job = RowsJob(request=WriteRequest(commit_id="X", mode="upsert" if keys else "append"), route=ByBucket())
     for _ in range(2):
         with TableWrite(store, WriteJob(commit_id="X")) as write:
             write.write(rows((1, 10)).to_batches()[0])
