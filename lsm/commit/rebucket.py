@@ -24,7 +24,6 @@ from manifest.io.errors import CommitConflict, SnapshotNotFound
 from manifest.schema.table_schema import BucketMode
 from manifest.snapshot.snapshot import CommitKind
 from manifest.store import FileStore
-from sparkexpr.values.arrays import Mask
 
 
 def rebucket(
@@ -74,13 +73,9 @@ def _in_order_of_writers(store: FileStore, messages: Sequence[CommitMessage]) ->
     for writer_messages in writers.values():
         for deletes in (True, False):
             for rows in _of_files(store, writer_messages):
-                mask = _retracts(rows) == deletes
+                mask = retracts(one_array(rows.column(VALUE_KIND)).to_numpy(zero_copy_only=False).astype(np.int8)) == deletes
                 if mask.any():
                     yield rows if mask.all() else rows.filter(pa.array(mask))
-
-
-def _retracts(rows: Any) -> Mask:
-    return retracts(one_array(rows.column(VALUE_KIND)).to_numpy(zero_copy_only=False).astype(np.int8))
 
 
 def _refuse_lost_partitions(store: FileStore, messages: Sequence[CommitMessage]) -> None:

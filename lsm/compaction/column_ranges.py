@@ -60,7 +60,7 @@ def pick_ranges(
         weight = 0
 
     for every in range_groups(files):
-        group, before, columns = _without_blobs(every), columns, blobs(every)
+        group, before, columns = tuple(file for file in every if not file.is_blob), columns, blobs(every)
         if waiting and (_end(waiting[-1]) != group[0].first_row_id or columns != before):
             finish()
         group_size = sum(max(file.file_size, open_cost) for file in group)
@@ -75,10 +75,6 @@ def pick_ranges(
             finish()
     finish()
     return picked
-
-
-def _without_blobs(group: RangeGroup) -> RangeGroup:
-    return tuple([file for file in group if not file.is_blob])
 
 
 def _end(group: RangeGroup) -> int:

@@ -148,14 +148,10 @@ def _file_row(entry: ManifestEntry, schema: TableSchema) -> dict[str, object]:
         "min_sequence_number": file.min_sequence_number,
         "max_sequence_number": file.max_sequence_number,
         "schema_id": file.schema_id,
-        "file_index": _index_place(file),
+        "file_index": "embedded" if file.embedded_index is not None else file.index_file,
         "embedded_index_size": None if file.embedded_index is None else len(file.embedded_index),
         "creation_time": file.creation_time,
     }
-
-
-def _index_place(file: DataFileMeta) -> str | None:
-    return "embedded" if file.embedded_index is not None else file.index_file
 
 
 def _key_text(key: bytes, schema: TableSchema) -> str | None:

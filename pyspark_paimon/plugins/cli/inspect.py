@@ -115,7 +115,8 @@ def _show(facts: dict[str, Any], columns: Sequence[tuple[str, str, str]]) -> Non
             row["snapshot_id"],
             row["operation"] or row["commit_kind"],
             f"{row['commit_time']:%Y-%m-%d %H:%M:%S}",
-            *_counts(row),
+            f"{row['total_record_count']:,}",
+            f"{row['delta_record_count']:+,}",
             row["commit_user"],
         )
         for row in snapshots[-_LAST:]
@@ -146,7 +147,3 @@ def _levels(files: pa.Table) -> list[dict[str, Any]]:
         {"level": row["level"], "files": row["file_name_count"], "rows": row["row_count_sum"], "bytes": row["file_size_sum"]}
         for row in grouped.to_pylist()
     ]
-
-
-def _counts(row: dict[str, Any]) -> tuple[str, str]:
-    return f"{row['total_record_count']:,}", f"{row['delta_record_count']:+,}"

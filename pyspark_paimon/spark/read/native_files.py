@@ -226,7 +226,7 @@ def _readable_files(store: FileStore, request: ScanRequest, plan: ScanPlan) -> l
         return (
             f"{len(candidate_files)} files need no merge" if candidate_files else "no file can be read without a merge or deletion vector"
         )
-    readable = [file for file in _check_files(store, request, candidate_files) if file is not None]
+    readable = [file for file in map_in_threads(partial(_check, store, request.columns), candidate_files, _THREADS) if file is not None]
     if sum(file.size for file in readable) < _LEAST_SHARE * max(1, plan.file_size):
         return f"Spark can read {len(readable)} of {count_text(plan.file_count, 'file')}"
     return readable
@@ -287,10 +287,6 @@ def _is_path_for_spark(store: FileStore, path: str) -> bool:
     # Spark skips names that begin with "_" or ".", and expands patterns.
     name = PurePosixPath(path).name
     return name.endswith(".parquet") and name[0] not in "_." and not _GLOB & set(path) and opens_in_spark(store.storage, path)
-
-
-def _check_files(store: FileStore, request: ScanRequest, files: Sequence[_Candidate]) -> list[_Native | None]:
-    return map_in_threads(partial(_check, store, request.columns), files, _THREADS)
 
 
 def _check(store: FileStore, column_names: Sequence[str], candidate: _Candidate) -> _Native | None:
