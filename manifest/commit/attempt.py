@@ -18,7 +18,6 @@ from manifest.entry.data_file import FileKind, FileSource, ManifestEntry
 from manifest.entry.manifest_merge import MergePolicy, forget_deletes, merge_manifests
 from manifest.io import failpoints
 from manifest.io.errors import SnapshotExpired, StorageError
-from manifest.io.file_io import FileIO
 from manifest.io.group_sync import GroupSync
 from manifest.io.paths import partition_text
 from manifest.snapshot.snapshot import NO_WATERMARK, CommitKind, PartitionStatistics, Snapshot
@@ -156,7 +155,7 @@ class CommitAttempt:
     """Writer of one snapshot's metadata. Records every written file."""
 
     def __init__(self, store: FileStore) -> None:
-        self._files = _Recording(store.storage)
+        self._files = GroupSync(store.storage)
         self.store = store.through(self._files)
         self._changes: EntryColumns | None = None
 
@@ -261,19 +260,6 @@ def record_count(entries: EntryColumns) -> int:
     """Return rows added minus rows deleted."""
     signs = np.where(entries.kind == FileKind.ADD, 1, -1)
     return int((signs * entries.row_count).sum())
-
-
-class _Recording(GroupSync):
-    """A ``GroupSync`` that records the paths of written files."""
-
-    def __init__(self, inner: FileIO) -> None:
-        super().__init__(inner)
-        self.written: list[str] = []
-
-    def write(self, path: str, data: bytes, *, overwrite: bool = False, durable: bool = True) -> None:
-        """Write a file and record it, even if writing fails."""
-        self.written.append(path)
-        super().write(path, data, overwrite=overwrite, durable=durable)
 
 
 def verify_not_overwritten(store: FileStore, snapshot: Snapshot, latest: Snapshot | None, change: CommitChange) -> None:

@@ -29,6 +29,8 @@ class GroupSync(WrappedFileIO):
 
     def __init__(self, inner: FileIO) -> None:
         super().__init__(inner)
+        self.written: list[str] = []
+        """Paths of the files that ``write`` wrote, also of those that failed."""
         self._waiting: list[tuple[str, Future[None]]] = []
 
     def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
@@ -36,6 +38,7 @@ class GroupSync(WrappedFileIO):
 
     def write(self, path: str, data: bytes, *, overwrite: bool = False, durable: bool = True) -> None:
         """Write a whole file. The final wait makes it ``durable``."""
+        self.written.append(path)
         if durable and not overwrite:
             self._waiting.append((path, _threads(os.getpid()).submit(self.inner.start_write(path, data))))
         else:
