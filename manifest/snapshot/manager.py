@@ -241,15 +241,11 @@ class SnapshotManager(ConsumerFiles):
 
     def stored(self, snapshot_id: int) -> Snapshot | None:
         """Return the snapshot in its own file, or None."""
-        try:
-            return self._parse(snapshot_id, self.file_io.read(self.paths.snapshot_file(snapshot_id)))
-        except FileNotFoundError:
-            return None
-
-    def _parse(self, snapshot_id: int, content: bytes) -> Snapshot:
         path = self.paths.snapshot_file(snapshot_id)
         try:
-            snapshot = Snapshot.from_json(content, path)
+            snapshot = Snapshot.from_json(self.file_io.read(path), path)
+        except FileNotFoundError:
+            return None
         except CorruptFile as error:
             raise CorruptFile(
                 path,
