@@ -236,7 +236,8 @@ def whole_keys(predicate: Predicate | None, schema: TableSchema) -> tuple[KeySet
     kinds = {types[name].kind for name in names}
     if predicate is None or not names or Kind.CHAR in kinds:
         return None, predicate
-    values_of_terms = [_values(term, types) for term in conjuncts(predicate)]
+    terms = conjuncts(predicate)
+    values_of_terms = [_values(term, types) for term in terms]
     key_rows = _combinations(values_of_terms, names)
     if key_rows is None:
         return None, predicate
@@ -244,8 +245,9 @@ def whole_keys(predicate: Predicate | None, schema: TableSchema) -> tuple[KeySet
     keys = KeySet(pa.table(columns, names=list(names)))
     if kinds & FLOATS:  # a literal may be no value of a FLOAT column
         return keys, predicate
-    terms = zip(conjuncts(predicate), values_of_terms, strict=True)
-    rest = [term for term, column_values in terms if column_values is None or column_values[0] not in names]
+    rest = [
+        term for term, column_values in zip(terms, values_of_terms, strict=True) if column_values is None or column_values[0] not in names
+    ]
     return keys, all_of(*rest) if rest else None
 
 

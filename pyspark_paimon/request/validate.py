@@ -136,7 +136,7 @@ def travel_of(snapshot: int | None, tag: str | None, timestamp: Time | None) -> 
 
     Raises ``InvalidArgument`` if more than one argument is given.
     """
-    if sum(wish is not None for wish in (snapshot, tag, timestamp)) > 1:
+    if (snapshot, tag, timestamp).count(None) < 2:
         raise InvalidArgument("a scan reads one snapshot: give only one of snapshot, tag and timestamp")
     if snapshot is not None and (isinstance(snapshot, bool) or not isinstance(snapshot, int)):
         raise InvalidArgument(f"snapshot must be an id, not {snapshot!r}")
