@@ -209,7 +209,7 @@ def _key_pages(read: RowGroupRead, names: Sequence[str], types: Sequence[DataTyp
         if not group.num_rows:
             continue
         pages = read.data.pages(group)
-        page_bounds = [None if pages is None else read.page_bounds(pages, ColumnRef(name)) for name in names]
+        page_bounds = [None if pages is None else read.pruner.page_bounds(pages, ColumnRef(name)) for name in names]
         cuts = np.array([0, group.num_rows]) if page_bounds[0] is None else page_bounds[0][1]
         groups.append(np.full(len(cuts) - 1, group.index))
         starts.append(cuts[:-1])
@@ -219,7 +219,7 @@ def _key_pages(read: RowGroupRead, names: Sequence[str], types: Sequence[DataTyp
             if pair is not None and len(pair[1]) == len(cuts) and (pair[1] == cuts).all():
                 column.append(pair[0])
             else:
-                group_bounds = read.bounds(group, ColumnRef(name)) or ColumnBounds(None, None, None, group.num_rows)
+                group_bounds = read.pruner.bounds(group, ColumnRef(name)) or ColumnBounds(None, None, None, group.num_rows)
                 column.append(BoundsColumn.of([group_bounds] * (len(cuts) - 1), data_type))
     if not groups:
         nothing = np.zeros(0, np.int64)

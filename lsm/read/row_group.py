@@ -16,7 +16,7 @@ from pyroaring import BitMap
 
 from fileindex.predicate.evaluate_rows import mask
 from fileindex.predicate.projection import Projection
-from fileindex.predicate.tree import FALSE, TRUE, And, ColumnRef, ComputedPredicate, Or, Predicate, columns_of, conjuncts, leaves, values_of
+from fileindex.predicate.tree import TRUE, Predicate, columns_of, conjuncts
 from fileindex.rowset.roaring import bitmap_to_rows
 from lsm.arrow.row_kind import retracts
 from lsm.arrow.text_form import codes_fit, plain_text, plain_texts
@@ -28,16 +28,14 @@ from lsm.parquet.row_group_pages import GroupPages, matching_rows
 from lsm.read.chosen_rows import ChosenRows
 from lsm.read.column_cache import ColumnCache
 from lsm.read.metrics import ReadReport
+from lsm.read.row_group_pruner import RowGroupPruner
 from lsm.read.text_search import TextRows
 from lsm.scan.predicates import required_texts
 from lsm.schema.evolution import SchemaMapping, is_same, to_read_schema, way_back
 from lsm.schema.parquet_schema import KIND_FIELD
-from manifest.entry.bounds import BoundsColumn
 from manifest.io.errors import CastFailed, OutOfMemory
 from manifest.io.storage_errors import is_out_of_memory
-from manifest.stats.column_stats import ColumnBounds, may_match
-from manifest.types.data_type import DataType
-from paimon_base.errors import CorruptFile, CorruptIndex, CorruptVariant
+from paimon_base.errors import CorruptFile, CorruptVariant
 from paimon_base.lazy import cached_property
 from paimon_base.thresholds import thresholds
 from sparkexpr.values.arrays import Int64s, Mask, arrow_array, numpy_array
@@ -185,70 +183,14 @@ class RowGroupRead:
         return [name for name in self._decoded_columns if name not in self._filter_columns]
 
     @cached_property
+    def pruner(self) -> RowGroupPruner:
+        """Pruner of the file's row groups and pages."""
+        filter_sources = self._physical(self._filter_columns)
+        return RowGroupPruner(self.data, self.mapping, self.types, self.residual, self.rows, self.report, filter_sources)
+
+    @cached_property
     def _schema(self) -> Any:
         return pa.schema([self.mapping.read[name].arrow_field for name in self.columns])
-
-    def _may_match(self, group: RowGroup) -> bool:
-        if self.residual == FALSE:
-            return False
-        if self.rows is not None and not self.rows.range_cardinality(group.first_row, group.end_row):
-            return False
-        return may_match(self.residual, lambda column: self.bounds(group, column), self.types) and self._may_have_values(group)
-
-    def _may_have_values(self, group: RowGroup) -> bool:
-        """Return False if Bloom filters and dictionaries exclude a match."""
-        if self._in_file is None:
-            return True
-        if self.rows is not None and thresholds.sparse * self.rows.range_cardinality(group.first_row, group.end_row) <= group.num_rows:
-            return True  # single pages are as cheap
-        size = self.data.compressed_size(self._physical(self._filter_columns), [group])
-        return self._may_have(self._in_file, group, min(thresholds.probe_bytes, size // thresholds.probe_pays))
-
-    @cached_property
-    def _in_file(self) -> Predicate | None:
-        """Weaker filter on the file's columns. None: it searches no value."""
-        return self.mapping.to_file(self.residual).inclusive if any(values_of(leaf) is not None for leaf in leaves(self.residual)) else None
-
-    @cached_property
-    def _file_types(self) -> dict[str, DataType]:
-        return {source.name: source.type for source in self.mapping.sources.values() if source is not None}
-
-    def _may_have(self, predicate: Predicate, group: RowGroup, most_bytes: int) -> bool:
-        match predicate:
-            case And(children):
-                return all(self._may_have(child, group, most_bytes) for child in children)
-            case Or(children):
-                return any(self._may_have(child, group, most_bytes) for child in children)
-            case ComputedPredicate():
-                return True
-        name = predicate.column.name
-        source = self._file_types.get(name)
-        if source is None or predicate.column.key is not None:
-            return True
-        if not may_match(predicate, lambda _: self.data.bounds(group, name, source), {name: source.column_type}):
-            return False
-        values = values_of(predicate)
-        try:
-            return values is None or not self.data.lacks(group, name, values, source, most_bytes)
-        except CorruptIndex as error:
-            self.report.index.warnings[str(error)] += 1
-            return True
-
-    def bounds(self, group: RowGroup, column: ColumnRef) -> ColumnBounds | None:
-        """Return the bounds of a table column in a row group."""
-        source = self.mapping.sources.get(column.name)
-        if column.key is not None or source is None:
-            return None
-        stored_bounds = self.data.bounds(group, source.name, source.type)
-        return None if stored_bounds is None else self.mapping.bounds(column.name, stored_bounds)
-
-    def page_bounds(self, pages: GroupPages, column: ColumnRef) -> tuple[BoundsColumn, Any] | None:
-        """Return the bounds of a table column's pages, and their starts."""
-        source = self.mapping.sources.get(column.name)
-        if column.key is not None or source is None:
-            return None
-        stored_bounds = self.data.page_bounds(pages, source.name, source.type)
-        return None if stored_bounds is None else (self.mapping.bounds_of_each(column.name, stored_bounds[0]), stored_bounds[1])
 
     def _physical(self, names: Sequence[str]) -> list[str]:
         """Return the file names of columns that the file has."""
@@ -356,13 +298,15 @@ class RowGroupRead:
 
     @cached_property
     def _source_types(self) -> dict[str, ColumnType]:
-        return {name: data_type.column_type for name, data_type in self._file_types.items()}
+        return {name: data_type.column_type for name, data_type in self.pruner.file_types.items()}
 
     def _read_filtered(self, group: RowGroup) -> Iterator[Any]:
         selected = self._chosen(group)
         pages = self.data.pages(group)
         if pages is not None and self.residual != TRUE:
-            mask = selected.mask & matching_rows(self.residual, group.num_rows, lambda column: self.page_bounds(pages, column), self.types)
+            mask = selected.mask & matching_rows(
+                self.residual, group.num_rows, lambda column: self.pruner.page_bounds(pages, column), self.types
+            )
             self._count_pages(pages, mask)
             selected = ChosenRows(group.num_rows, mask=mask)
         narrow_columns = self._read_cached(self._filter_columns, group, pages, selected) if selected.count else {}
@@ -420,7 +364,7 @@ class RowGroupRead:
 
     @cached_property
     def _groups(self) -> Sequence[RowGroup]:
-        return [group for group in self.data.row_groups if self._may_match(group)]
+        return [group for group in self.data.row_groups if self.pruner.may_match(group)]
 
     @cached_property
     def _texts(self) -> TextRows | None:
