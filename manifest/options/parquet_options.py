@@ -21,7 +21,8 @@ _PAGE_SIZE, _PAGE_ROWS, _BLOCK = "parquet.page.size", "parquet.page.row.count.li
 _DICTIONARY, _VERSION, _CHECKSUM = "parquet.enable.dictionary", "parquet.writer.version", "parquet.page.write-checksum.enabled"
 _COMPRESSION, _CODECS = "parquet.compression", ("zstd", "none", "snappy", "lz4", "gzip")
 _VERSIONS = {"v1", "1", "1.0", "parquet_1_0"}
-_OF_COLUMNS = frozenset({_BLOOM, _FPP, _NDV, _DICTIONARY, _COMPRESSION})
+OF_COLUMNS = frozenset({_BLOOM, _FPP, _NDV, _DICTIONARY, _COMPRESSION})
+"""Options that ``#<column>`` gives to one column."""
 _FALSE_POSITIVES = 0.01
 PARQUET_HONOURED = frozenset({_BLOOM, _FPP, _NDV, _PAGE_SIZE, _PAGE_ROWS, _BLOCK, _DICTIONARY, _VERSION, _CHECKSUM})
 _PARSED = PARQUET_HONOURED | {_COMPRESSION}
@@ -144,7 +145,7 @@ def parquet_reason(key: str, value: str) -> str | None:
     name, mark, _ = key.partition("#")
     if key in PARQUET_WITHOUT_EFFECT or (name in PARQUET_WITHOUT_EFFECT and name != _COMPRESSION):
         return None
-    if name not in _PARSED or (mark and name not in _OF_COLUMNS):
+    if name not in _PARSED or (mark and name not in OF_COLUMNS):
         return "is unknown, or not supported"
     try:
         ParquetOptions.of({key: value})

@@ -11,6 +11,7 @@ from manifest.io.errors import InvalidSchema
 from manifest.options.aggregate_functions import MAP_LAYOUT
 from manifest.options.foreign_indexes import foreign_index_option
 from manifest.options.former_keys import FORMER_KEYS
+from manifest.options.parquet_options import PARQUET_PREFIX
 from manifest.schema.change import (
     AddColumn,
     ChangeComment,
@@ -84,6 +85,9 @@ def _key(key: str, rename: Rename) -> str:
     if key.startswith(_FIELDS):
         middle, dot, option = key.removeprefix(_FIELDS).rpartition(".")
         return f"{_FIELDS}{_list(middle, rename)}.{option}" if dot else key
+    if key.startswith(PARQUET_PREFIX):
+        name, mark, column = key.partition("#")
+        return f"{name}{mark}{rename(column)}"
     of_index = index_option(key)
     if of_index is not None and not key.endswith(COLUMNS_OPTION):
         parts = of_index.split(".")

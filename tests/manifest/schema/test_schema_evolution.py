@@ -11,6 +11,7 @@ from pydantic import TypeAdapter
 
 from manifest.io.errors import InvalidSchema
 from manifest.io.file_io import LocalFileIO
+from manifest.options.parquet_options import OF_COLUMNS
 from manifest.schema.change import (
     AddColumn,
     ChangeComment,
@@ -123,6 +124,13 @@ def test_options_name_columns_in_groups_and_as_their_values():
     assert options_naming(options, "c") == ["fields.a,b.sequence-group", "fields.c.aggregate-function", "rowkind.field"]
     assert "fields.a,x.sequence-group" in rename_in_options(options, "b", "x")
     assert rename_in_options(options, "z", "y") == options
+
+
+@pytest.mark.parametrize("key", sorted(OF_COLUMNS))
+def test_parquet_options_of_a_column_follow_it(key):
+    options = {f"{key}#n": "zstd", f"{key}#m": "none", key: "zstd"}
+    assert rename_in_options(options, "n", "x") == {f"{key}#x": "zstd", f"{key}#m": "none", key: "zstd"}
+    assert options_naming(options, "n") == [f"{key}#n"]
 
 
 REFUSED = [
