@@ -33,6 +33,8 @@ class AvroCursor(ABC):
             byte = self.take(1)[0]
             value |= (byte & 0x7F) << shift
             if byte < 0x80:
+                if value >> _MOST_BITS + 1:
+                    raise ValueError("a number is longer than 64 bits")
                 return (value >> 1) ^ -(value & 1)
             shift += 7
             if shift > _MOST_BITS:

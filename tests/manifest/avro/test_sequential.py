@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -12,6 +13,7 @@ from manifest.avro.columnar import RecordColumns, decode_columns
 from manifest.avro.container import Container, WriterSchema, encode_records
 from manifest.avro.schemas import MANIFEST_ENTRY, layout
 from manifest.avro.sequential import decode_dicts, decode_few
+from manifest.avro.wire import BytesCursor
 from paimon_base.errors import CorruptFile
 from paimon_base.thresholds import use_thresholds
 
@@ -101,6 +103,24 @@ def test_few_records_are_those_of_the_library_or_both_refuse(entries: list[dict[
             payload[position] = data.draw(st.integers(0, 255))
     own, of_library = (records_of(bytes(payload), len(entries), one_by_one) for one_by_one in (100, -1))
     assert own == of_library
+
+
+@given(st.binary(min_size=9, max_size=9), st.integers(0, 127))
+def test_numbers_of_ten_bytes_fit_64_bits_or_are_refused(head: bytes, last: int) -> None:
+    payload = bytes(byte | 0x80 for byte in head) + bytes([last])
+    (of_library,) = records_of_longs(payload, -1)
+    if last < 2:
+        assert BytesCursor(payload).long() == of_library["a"]
+    else:
+        with pytest.raises(ValueError, match="64 bits"):
+            BytesCursor(payload).long()
+    assert records_of_longs(payload, 100) == [of_library]
+
+
+def records_of_longs(payload: bytes, one_by_one: int) -> list[dict[str, Any]]:
+    schema = WriterSchema.of({"type": "record", "name": "r", "fields": [{"name": "a", "type": "long"}]})
+    with use_thresholds(records_one_by_one=one_by_one):
+        return Container("manifest-1", schema, 1, payload).records()
 
 
 def records_of(payload: bytes, count: int, one_by_one: int) -> list[dict[str, Any]] | None:
