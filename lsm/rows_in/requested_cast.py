@@ -350,7 +350,8 @@ def _float_to_decimal(column: pa.Array, target_type: DataType, *, rounds: bool) 
         numbers = pc.round(in_range.cast(pa.decimal256(precision + 22, scale + 20), safe=False), scale, "half_towards_infinity")
     else:
         numbers = in_range.cast(pa.decimal256(precision + 2, scale), safe=False)
-        same = pc.equal(numbers.cast(pa.string()).cast(column.type), column)  # Arrow's own cast to floats is one digit off for some
+        # Arrow's own cast to floats is one digit off for some, and it compares no floats of 16 bits.
+        same = pc.equal(numbers.cast(pa.string()).cast(column.type).cast(pa.float64()), floats)
         numbers = pc.if_else(same, numbers, pa.scalar(None, numbers.type))
     fitting = _within(numbers, precision, scale)
     return fitting.cast(target_type.arrow) if target_type.kind is Kind.DECIMAL else _integer(fitting, target_type)

@@ -152,6 +152,19 @@ def test_floats_to_decimals_are_exact_or_the_nearest(values, rounds):
             assert float(number) == value
 
 
+@pytest.mark.parametrize("arrow_type", [pa.float16(), pa.float32(), pa.float64()], ids=str)
+@pytest.mark.parametrize("rounds", [False, True])
+def test_floats_of_every_width_become_numbers(arrow_type, rounds):
+    column = pa.array(np.array([0.1, 2, 2.25, 70, np.nan, np.inf], np.float16), pa.float16()).cast(arrow_type)
+    fits_short = arrow_type == pa.float16() or rounds  # 0.1 of 16 bits is another number in more bits
+    values, unfit = cast_column(column, parse_ddl("d DECIMAL(3, 2)")[0].type, rounds=rounds)
+    assert values.to_pylist() == [Decimal("0.10") if fits_short else None, Decimal("2.00"), Decimal("2.25"), None, None, None]
+    assert unfit.tolist() == [not fits_short, False, False, True, True, True]
+    values, unfit = cast_column(column, parse_ddl("n INT")[0].type, rounds=rounds)
+    assert values.to_pylist() == ([0, 2, 2, 70, None, None] if rounds else [None, 2, None, 70, None, None])
+    assert unfit.tolist() == [not rounds, False, not rounds, False, True, True]
+
+
 @pytest.fixture
 def table(table_root) -> Table:
     made = keyed(f"{table_root}/t", "id BIGINT, n INT, d DATE, price DECIMAL(6, 2)")
