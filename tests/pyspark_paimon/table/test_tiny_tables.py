@@ -149,7 +149,7 @@ FILTERS: list[tuple[str, Callable[[Row], Any]]] = [
     ("n > 3", lambda row: row["n"] is not None and row["n"] > 3),
     ("n >= 0 AND n <= 5 AND city IS NOT NULL", lambda row: row["n"] is not None and 0 <= row["n"] <= 5 and row["city"] is not None),
     ("id = 7 OR id = 8 OR id = 33", lambda row: row["id"] in {7, 8, 33}),
-    ("id IN (1, 5, 9, 13, 44)", lambda row: row["id"] in {1, 5, 9, 13, 44}),
+    ("(id IN (1, 5, 9, 13, 44))", lambda row: row["id"] in {1, 5, 9, 13, 44}),
     ("id = 11", lambda row: row["id"] == 11),
     ("((n = 1) OR ((n = 2) AND (city = 'Rome'))) OR price < 1.5", _or),
     ("data IS NULL", lambda row: row["data"] is None),
