@@ -397,12 +397,19 @@ class ParquetDataFile:
             prefetch_in_order(self._source, [[chunk for name in columns for chunk in self._chunks(name, group)] for group in groups])
         numbers, names = [group.index for group in groups], list(columns)
         use_threads = threads and expected > thresholds.one_thread_rows
+        short: list[Any] = []
         with decoding(self.path, "Parquet"):  # errors of the consumer are not raised in this block
             for batch in reader.iter_batches(batch_size=batch_rows, row_groups=numbers, columns=names, use_threads=use_threads):
+                is_short = batch.num_rows < min(batch_rows, expected - decoded_rows)
                 decoded_rows += batch.num_rows
-                yield batch.select(names)
+                # Headers of pages have no checksum. A wrong number of values shifts rows, and a consumer may stop before the end shows it.
+                if short or (is_short and not coded):
+                    short.append(batch)
+                else:
+                    yield batch.select(names)
         if decoded_rows != expected:
             raise CorruptFile(self.path, f"{decoded_rows} rows were decoded, but its footer says {expected}")
+        yield from (batch.select(names) for batch in short)
 
     def _with_nanos(self, batch: Any, digits: Any) -> Any:
         """Replace columns of ``batch`` by nanoseconds, after an overflow check."""

@@ -11,15 +11,18 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import lsm.parquet.reader
 from lsm.parquet.reader import ParquetDataFile
 from lsm.parquet.write.writer import ParquetFileWriter
+from manifest.avro.wire import encode_long
 from manifest.io.errors import OutOfMemory
 from manifest.io.file_io import LocalFileIO
 from paimon_base.errors import CorruptFile
-from paimon_base.thresholds import Thresholds
+from paimon_base.thresholds import Thresholds, use_thresholds
+from pyspark_paimon import Table
 
 ROWS = Thresholds().paged_rows + 100
 WANTED = np.array([15_000, 15_001])
@@ -119,3 +122,18 @@ def test_want_of_memory_is_not_called_corrupt(whole: bytes, tmp_path: Path, monk
         monkeypatch.setattr(lsm.parquet.reader.pq.ParquetFile, "iter_batches", failing)
         with pytest.raises(OutOfMemory, match=r"f\.parquet: out of memory"):
             streamed(file, "n")
+
+
+@pytest.mark.parametrize("columns", [["n"], ["n", "id"]])
+def test_a_wrong_number_of_values_in_a_page_header_is_an_error_before_rows_are_answered(tmp_path: Path, columns: list[str]) -> None:
+    table = Table.create(tmp_path / "t", "id BIGINT NOT NULL, n BIGINT NOT NULL", options={"file.compression": "none"})
+    table.write(pa.table({"id": range(200), "n": [number * 7919 % 100 for number in range(200)]}))
+    (path,) = Path(table.path).rglob("data-*.parquet")
+    group = pq.read_metadata(path).row_group(0)
+    (chunk,) = (group.column(at) for at in range(2) if group.column(at).path_in_schema == "n")
+    data = bytearray(path.read_bytes())
+    count = data.index(b"\x15" + encode_long(200), chunk.data_page_offset)  # the header's field is a zigzag number as Avro's are
+    data[count : count + 3] = b"\x15" + encode_long(190)
+    path.write_bytes(data)
+    with use_thresholds(held_file_bytes=0), pytest.raises(CorruptFile, match=path.name):
+        Table.open(table.path).scan("id > 20 AND id < 70", columns=columns).to_arrow()
