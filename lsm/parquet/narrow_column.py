@@ -26,6 +26,7 @@ _COMPARE = {Op.EQ: np.equal, Op.NE: np.not_equal, Op.LT: np.less, Op.LE: np.less
 _SMALLER, _GREATER = frozenset({Op.LT, Op.LE, Op.NE}), frozenset({Op.GT, Op.GE, Op.NE})
 """Operators that hold for a smaller, and for a greater value."""
 _OBJECT_BYTES = 500
+_LEAST, _MOST = -(2**63), 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,7 +265,8 @@ def bound_bytes(arrow_type: Any, row_count: int, bounds: ColumnBounds | None, st
         width, dictionary_bytes = np.dtype(np.uint16).itemsize, stored_bytes
     else:
         low, high = (None, None) if bounds is None else (bounds.min, bounds.max)
-        narrow = _width(high - low) if isinstance(low, int) and isinstance(high, int) else None
+        # Decimals beyond 64 bits keep their bytes, however close they are.
+        narrow = _width(high - low) if isinstance(low, int) and isinstance(high, int) and low >= _LEAST and high <= _MOST else None
         width = max(1, arrow_type.bit_width // 8) if narrow is None else np.dtype(narrow).itemsize
         dictionary_bytes = 0
     return _OBJECT_BYTES + width * row_count + row_count // 8 + 1 + dictionary_bytes

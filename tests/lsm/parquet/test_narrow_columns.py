@@ -133,3 +133,11 @@ def test_no_column_takes_more_bytes_than_were_expected(column_type):
             assert narrow.nbytes <= bound_bytes(array.type, len(values), known, 0)
 
     check()
+
+
+def test_equal_decimals_beyond_64_bits_are_expected_to_keep_their_bytes():
+    value = -(10**38) + 1
+    array = arrow_column([value], ColumnType(Kind.DECIMAL, precision=38, scale=10))
+    narrow = NarrowColumn.of([array])
+    assert narrow is not None
+    assert narrow.nbytes <= bound_bytes(array.type, 1, ColumnBounds(value, value, 0, 1), 0)

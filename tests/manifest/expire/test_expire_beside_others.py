@@ -173,6 +173,7 @@ def test_an_explicit_expiry_goes_to_its_end(tmp_path, long_histories, set_thresh
 
 
 @pytest.mark.parametrize("at_once", [1, 7, 1000])
+@pytest.mark.slow
 def test_an_explicit_expiry_of_changelogs_goes_to_its_end(tmp_path, long_histories, set_thresholds, at_once):
     set_thresholds(expired_at_once=at_once)
     table = copied(long_histories / "changelogs", tmp_path / "t")
