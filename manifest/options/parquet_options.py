@@ -134,6 +134,16 @@ class ParquetOptions:
         return frozenset([column for column in columns if not self.dictionary.get(column, default)])
 
 
+def parquet_without_effect(key: str) -> str | None:
+    """Return why a ``parquet.*`` option has no effect, None if it has one.
+
+    >>> parquet_without_effect("parquet.compression"), parquet_without_effect("parquet.compression#note")
+    ('use file.compression, or parquet.compression#<column> for one column', None)
+    """
+    name, mark, _ = key.partition("#")
+    return None if mark and name in OF_COLUMNS else PARQUET_WITHOUT_EFFECT.get(name)
+
+
 def parquet_reason(key: str, value: str) -> str | None:
     """Return why a ``parquet.*`` option is invalid, None if valid.
 
@@ -143,7 +153,7 @@ def parquet_reason(key: str, value: str) -> str | None:
     (None, 'is unknown, or not supported')
     """
     name, mark, _ = key.partition("#")
-    if key in PARQUET_WITHOUT_EFFECT or (name in PARQUET_WITHOUT_EFFECT and name != _COMPRESSION):
+    if parquet_without_effect(key) is not None:
         return None
     if name not in _PARSED or (mark and name not in OF_COLUMNS):
         return "is unknown, or not supported"

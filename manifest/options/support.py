@@ -33,7 +33,7 @@ from manifest.options.known_keys import (
     ROWS_OF_STREAMS,
     Refusal,
 )
-from manifest.options.parquet_options import PARQUET_PREFIX, PARQUET_WITHOUT_EFFECT, parquet_reason
+from manifest.options.parquet_options import PARQUET_PREFIX, parquet_reason, parquet_without_effect
 from manifest.options.without_effect import PREFIXES_WITHOUT_EFFECT, WITHOUT_EFFECT
 from paimon_base.errors import UnsupportedOption
 
@@ -94,8 +94,7 @@ def effect_of(key: str, value: str) -> tuple[str, str]:
     key = PRESENT_KEYS.get(key, key)
     if key in BY_CALL:
         return "by call", BY_CALL[key]
-    name = key if key.startswith("parquet.compression#") else key.partition("#")[0]  # this one has an effect for single columns only
-    reason = WITHOUT_EFFECT.get(key) or PARQUET_WITHOUT_EFFECT.get(name)
+    reason = WITHOUT_EFFECT.get(key) or parquet_without_effect(key)
     reason = reason or next((reason for prefix, reason in PREFIXES_WITHOUT_EFFECT.items() if key.startswith(prefix)), None)
     if reason is not None:
         return "none", reason
