@@ -11,7 +11,7 @@ from manifest.options.aggregate_functions import GROUP_REMOVE
 from manifest.options.core_options import FALLBACK_BRANCH, PRIMARY_BRANCH, CoreOptions
 from manifest.options.former_keys import PRESENT_KEYS
 from manifest.options.merge_engine import AGGREGATE_REMOVE, ENGINES, PARTIAL_REMOVE
-from manifest.options.parquet_options import PARQUET_HONOURED, PARQUET_WITHOUT_EFFECT
+from manifest.options.parquet_options import CODECS, PARQUET_HONOURED, PARQUET_WITHOUT_EFFECT
 from manifest.options.tag_periods import TAG_EXPIRES, TAG_MODE, TAG_MODES, TAG_OPTIONS
 from manifest.options.without_effect import PREFIXES_WITHOUT_EFFECT, WITHOUT_EFFECT
 
@@ -177,7 +177,7 @@ REFUSED: dict[str, Refusal] = {
     ),
     **dict.fromkeys(
         ["file.compression", "changelog-file.compression"],
-        _only("zstd", "none", "snappy", "lz4", "gzip", why="is not a supported Parquet codec"),
+        _only(*CODECS, why="is not a supported Parquet codec"),
     ),
 }
 """Known keys with unsupported values."""

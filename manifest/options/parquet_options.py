@@ -19,7 +19,9 @@ PARQUET_PREFIX = "parquet."
 _BLOOM, _FPP, _NDV = "parquet.bloom.filter.enabled", "parquet.bloom.filter.fpp", "parquet.bloom.filter.expected.ndv"
 _PAGE_SIZE, _PAGE_ROWS, _BLOCK = "parquet.page.size", "parquet.page.row.count.limit", "parquet.block.size"
 _DICTIONARY, _VERSION, _CHECKSUM = "parquet.enable.dictionary", "parquet.writer.version", "parquet.page.write-checksum.enabled"
-_COMPRESSION, _CODECS = "parquet.compression", ("zstd", "none", "snappy", "lz4", "gzip")
+_COMPRESSION = "parquet.compression"
+CODECS = ("zstd", "none", "snappy", "lz4", "gzip")
+"""Codecs of data files in Parquet."""
 _VERSIONS = {"v1", "1", "1.0", "parquet_1_0"}
 OF_COLUMNS = frozenset({_BLOOM, _FPP, _NDV, _DICTIONARY, _COMPRESSION})
 """Options that ``#<column>`` gives to one column."""
@@ -176,8 +178,8 @@ def _flag(key: str, value: str) -> bool:
 
 
 def _codec(key: str, value: str) -> str:
-    if value.lower() not in _CODECS:
-        raise UnsupportedOption(key, f"'{value}' is not a codec; use one of {', '.join(_CODECS)}")
+    if value.lower() not in CODECS:
+        raise UnsupportedOption(key, f"'{value}' is not a codec; use one of {', '.join(CODECS)}")
     return value.lower()
 
 
