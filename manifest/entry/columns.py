@@ -13,7 +13,7 @@ import numpy as np
 
 from manifest.avro.columnar import RecordColumns, Spans, decode_columns, decode_few_columns
 from manifest.avro.container import Container, WriterSchema, encode_records
-from manifest.avro.schemas import MANIFEST_ENTRY, AvroSchema, layout
+from manifest.avro.schemas import MANIFEST_ENTRY, AvroSchema
 from manifest.entry.data_file import ENTRY_VERSION, DataFileMeta, FileKind, FileSource, ManifestEntry
 from manifest.entry.objects import BuiltFiles, build_entries, build_files, names_of
 from paimon_base.errors import CorruptFile
@@ -23,7 +23,7 @@ from paimon_base.thresholds import thresholds
 from sparkexpr.values.arrays import Indices, Int64s, Mask
 
 _WRITER_SCHEMA = WriterSchema.of(MANIFEST_ENTRY)
-_LAYOUT = layout(MANIFEST_ENTRY)
+_LAYOUT = _WRITER_SCHEMA.layout
 _SHORT_LAYOUT = (*_LAYOUT[:-1], ("_FILE", _LAYOUT[-1][1][:-1]))
 """The layout before ``_WRITE_COLS_SEQUENCES``: today's records without the last byte, that field's null."""
 
