@@ -24,14 +24,9 @@ class CompactionPolicy:
     force_rewrite: bool = False
     stop_trigger: int | None = None
 
-    def trigger_of(self, runs: Sequence[LevelRun]) -> int:
-        """Return the number of runs from which the bucket compacts."""
-        universal = self.strategy.universal if isinstance(self.strategy, ForceUpLevel0) else self.strategy
-        return universal.trigger_of(runs)
-
     def is_crowded(self, runs: Sequence[LevelRun]) -> bool:
         """Return whether writers wait for the compaction of ``runs``."""
-        return len(runs) >= (self.stop_trigger or self.trigger_of(runs) + RUNS_BEFORE_STOP)
+        return len(runs) >= (self.stop_trigger or self.strategy.trigger_of(runs) + RUNS_BEFORE_STOP)
 
     @classmethod
     def of(cls, kind: TableKind) -> CompactionPolicy:

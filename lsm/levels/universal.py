@@ -229,6 +229,10 @@ class ForceUpLevel0:
     universal: UniversalCompaction
     interval: int | None = None
 
+    def trigger_of(self, runs: Sequence[LevelRun]) -> int:
+        """See ``UniversalCompaction.trigger_of``."""
+        return self.universal.trigger_of(runs)
+
     def pick(
         self, runs: Sequence[LevelRun], max_level: int, *, now_ms: int = 0, last_full_ms: int | None = None, hour: int = 0
     ) -> CompactUnit | None:

@@ -179,7 +179,7 @@ class _KeyedDrawing(_Drawing):
             runs[file.level or writer_prefix(file.file_name)] += file.file_size
         most = max(len(section) for section in interval_partition(files, self._key_of))
         policy = CompactionPolicy.of(self._schema.kind)
-        trigger = policy.trigger_of(Levels(self._key_of, list(files), policy.number_of_levels).runs)
+        trigger = policy.strategy.trigger_of(Levels(self._key_of, list(files), policy.number_of_levels).runs)
         return most, trigger, max(runs.values())
 
     def _key_range(self, files: Sequence[DataFileMeta]) -> tuple[str | None, str | None]:
