@@ -156,8 +156,8 @@ class Thresholds:
     rows_per_candidate: int = _limit(32, 2, "Least rows of a section for each such key.")
 
     # Scans.
-    plan_files: int = _limit(16_384, 2, "Files of a plan up to which its splits are held as objects.")
-    plan_files_at_once: int = _limit(1024, 2, "Files of a larger plan whose entries are decoded together.")
+    plan_files: int = _limit(16_384, 2, "Files of a plan up to which its entries stay decoded.")
+    plan_files_at_once: int = _limit(1024, 2, "Files of a plan that are created together.")
     block_residuals: int = _limit(16, 1, "Residual filters of partitions up to which they select blocks of manifests.")
     short_filter: int = _limit(16, 2, "Leaves of a filter, and values of a list, up to which all of its bounds are compared.")
     bucket_keys: int = _limit(1000, 2, "Combinations of bucket-key values up to which their buckets are computed.")

@@ -1,23 +1,24 @@
-"""Lazy splits of a large plan.
+"""Splits of a plan, created from arrays.
 
-Entries stay encoded; the file objects of a split are created on access. A file object takes about 1.2 KB, its encoded entry a quarter of that.
+A large plan keeps its entries encoded: a decoded entry takes as much again, and its file object 1.2 KB.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TypeAlias, overload
 
 import numpy as np
 
 from lsm.deletion_vectors.reader import DeletionFile
+from lsm.scan.planned_files import FileBatch, PlannedFiles
 from lsm.scan.split_generator import WeightedFiles
 from lsm.scan.splits import DataSplit
 from manifest.entry.columns import EntryColumns, whole_record
-from manifest.entry.data_file import DataFileMeta
-from paimon_base.errors import CorruptFile
 from paimon_base.lazy import cached_property
+from paimon_base.process import gc_paused
 from paimon_base.texts import count_text
 from paimon_base.thresholds import thresholds
 from sparkexpr.values.arrays import Indices, Int64s, Mask
@@ -29,43 +30,43 @@ Vectors: TypeAlias = Mapping[tuple[tuple[bytes, int], str], DeletionFile]
 def splits_of(entries: EntryColumns, groups: Sequence[WeightedFiles], vectors: Vectors, snapshot_id: int) -> Sequence[DataSplit]:
     """Return a split for each of ``groups``.
 
-    Splits with many files are created on access.
-
-    Raises:
-        CorruptFile: A manifest entry is invalid.
+    Many splits are created on access.
     """
-    if len(entries) <= thresholds.plan_files:
-        return tuple(_splits(entries, groups, vectors, snapshot_id))
-    return PlannedSplits.of(entries, groups, vectors, snapshot_id)
-
-
-def _vectors_of(vectors: Vectors, bucket: tuple[bytes, int], files: Sequence[DataFileMeta]) -> tuple[DeletionFile | None, ...]:
-    """Return the vector of each file, or ().
-
-    Raises ``CorruptFile`` if a vector has more positions than its file has rows.
-    """
-    if not vectors:
+    if not groups:
         return ()
-    vector_of_file = ((file, vectors.get((bucket, file.file_name))) for file in files)
-    return tuple(None if vector is None else vector.within(file.file_name, file.row_count) for file, vector in vector_of_file)
+    splits = PlannedSplits.of(entries, groups, vectors, snapshot_id)
+    return tuple(splits) if len(entries) <= thresholds.plan_files else splits.encoded()
 
 
-def _splits(entries: EntryColumns, groups: Sequence[WeightedFiles], vectors: Vectors, snapshot_id: int) -> Iterator[DataSplit]:
-    all_files = entries.files()
-    codes, partitions = entries.partition_codes
-    for group in groups:
-        first, files = int(group.rows[0]), tuple([all_files[row] for row in group.rows.tolist()])
-        partition, bucket = partitions[codes[first]], int(entries.bucket[first])
-        deletion_files = _vectors_of(vectors, (partition, bucket), files)
-        yield DataSplit(
-            partition=partition,
-            bucket=bucket,
-            total_buckets=int(entries.total_buckets[first]),
-            files=files,
-            raw_convertible=group.raw_convertible,
-            deletion_files=deletion_files if any(deletion_files) else None,
-            snapshot_id=snapshot_id,
-        )
+@dataclass(frozen=True, slots=True)
+class EncodedEntries:
+    """Manifest entries that are decoded on access."""
+
+    payload: bytes
+    """Encoded entries, possibly including others."""
+    starts: Int64s
+    ends: Int64s
+    short: Mask
+    """Entries without the last byte of the current layout."""
+    paths: tuple[str, ...]
+    """Manifest paths, for errors. ``source`` is the index of each entry's manifest."""
+    source: Indices
+
+    @classmethod
+    def of(cls, entries: EntryColumns) -> EncodedEntries:
+        """Return ``entries`` without their decoded columns."""
+        starts, ends, payload = entries.columns.start, entries.columns.end, entries.payload
+        if int((ends - starts).sum()) * 2 < len(payload):
+            payload = b"".join([payload[start:end] for start, end in zip(starts.tolist(), ends.tolist(), strict=True)])
+            starts, ends = np.cumsum(ends - starts) - (ends - starts), np.cumsum(ends - starts)
+        return cls(payload, starts, ends, entries.short, entries.paths, entries.source.astype(np.int32))
+
+    def select(self, rows: Indices) -> EntryColumns:
+        """Decode the entries at ``rows``."""
+        bounds = zip(self.starts[rows].tolist(), self.ends[rows].tolist(), self.short[rows].tolist(), strict=True)
+        decoded = EntryColumns.of_records([whole_record(self.payload[start:end], short=short) for start, end, short in bounds])
+        # Every row has a number of its own, so all manifests share the objects built so far.
+        return replace(decoded, paths=self.paths, source=self.source[rows], built=decoded.built * len(self.paths))
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +82,7 @@ class Sums:
 def sums_of(splits: Sequence[DataSplit]) -> Sums:
     """Return the totals of ``splits``.
 
-    Lazy splits are not created for it.
+    No file, and no split of a lazy sequence, is created for it.
     """
     if isinstance(splits, PlannedSplits):
         counts = (splits.lasts - splits.firsts, splits.rows, splits.sizes, ~splits.raw)
@@ -95,19 +96,16 @@ class PlannedSplits(Sequence[DataSplit]):
     """An immutable lazy sequence of splits, equal to a tuple.
 
     Pickling keeps it encoded. A slice is lazy too. Iterating creates each split once. Access by position creates a batch of adjacent splits and
-    caches it. Accessing a split with invalid fields raises ``CorruptFile``.
+    caches it.
     """
 
-    payload: bytes
-    """Encoded entries, possibly including other files."""
-    starts: Int64s
-    """Start of each file's entry in ``payload``, in order of splits."""
-    ends: Int64s
-    short: Mask
-    """Entries without the last byte of the current layout."""
-    paths: tuple[str, ...]
-    """Manifest paths, for errors. ``source`` is the index of each entry's manifest."""
-    source: Indices
+    entries: EntryColumns | EncodedEntries
+    """Entries of the files, in order of splits."""
+    partitions: Sequence[bytes]
+    partition_codes: Int64s
+    """Position in ``partitions`` of each split's partition."""
+    buckets: Int64s
+    total_buckets: Int64s
     sizes: Int64s
     """Bytes of each split's files."""
     rows: Int64s
@@ -124,29 +122,28 @@ class PlannedSplits(Sequence[DataSplit]):
     def of(cls, entries: EntryColumns, groups: Sequence[WeightedFiles], vectors: Vectors, snapshot_id: int) -> PlannedSplits:
         """Return the splits of ``groups`` of ``entries``."""
         counts = np.array([group.rows.size for group in groups], np.int64)
-        order = np.concatenate([group.rows for group in groups])
         lasts = np.cumsum(counts)
         firsts = lasts - counts
-        starts, ends, short = entries.columns.start[order], entries.columns.end[order], entries.short[order]
-        payload = entries.payload
-        if int((ends - starts).sum()) * 2 < len(payload):
-            payload = b"".join([payload[start:end] for start, end in zip(starts.tolist(), ends.tolist(), strict=True)])
-            starts, ends = np.cumsum(ends - starts) - (ends - starts), np.cumsum(ends - starts)
+        ordered = entries.select(np.concatenate([group.rows for group in groups]))
+        codes, partitions = ordered.partition_codes
         return cls(
-            payload=payload,
-            starts=starts,
-            ends=ends,
-            short=short,
-            paths=entries.paths,
-            source=entries.source[order].astype(np.int32),
-            sizes=np.add.reduceat(entries.file_size[order], firsts),
-            rows=np.add.reduceat(entries.row_count[order], firsts),
+            entries=ordered,
+            partitions=partitions,
+            partition_codes=codes[firsts],
+            buckets=ordered.bucket[firsts],
+            total_buckets=ordered.total_buckets[firsts],
+            sizes=np.add.reduceat(ordered.file_size, firsts),
+            rows=np.add.reduceat(ordered.row_count, firsts),
             firsts=firsts,
             lasts=lasts,
             raw=np.array([group.raw_convertible for group in groups], np.bool_),
             vectors=vectors,
             snapshot_id=snapshot_id,
         )
+
+    def encoded(self) -> PlannedSplits:
+        """Return the same splits, whose entries are decoded on access."""
+        return replace(self, entries=EncodedEntries.of(self.entries)) if isinstance(self.entries, EntryColumns) else self
 
     def __len__(self) -> int:
         return self.firsts.size
@@ -159,7 +156,7 @@ class PlannedSplits(Sequence[DataSplit]):
 
     def __getitem__(self, index: int | slice) -> DataSplit | PlannedSplits:
         if isinstance(index, slice):
-            return replace(self, **{name: getattr(self, name)[index] for name in ("sizes", "rows", "firsts", "lasts", "raw")})
+            return replace(self, **{name: getattr(self, name)[index] for name in _BY_SPLIT})
         position = range(len(self))[index]
         first, cached = self.__dict__.get("_near", (0, ()))
         if not first <= position < first + len(cached):
@@ -201,20 +198,41 @@ class PlannedSplits(Sequence[DataSplit]):
         return (np.cumsum(self.lasts - self.firsts) - 1) // thresholds.plan_files_at_once
 
     def _create(self, first: int, last: int) -> tuple[DataSplit, ...]:
-        spans = list(zip(self.firsts[first:last].tolist(), self.lasts[first:last].tolist(), strict=True))
-        files = np.concatenate([np.arange(*span) for span in spans])
-        spans_of = zip(self.starts[files].tolist(), self.ends[files].tolist(), self.short[files].tolist(), strict=True)
-        records = [whole_record(self.payload[start:end], short=short) for start, end, short in spans_of]
-        try:
-            entries = EntryColumns.of_records(records)
-            counts = np.array([last - first for first, last in spans])
-            bounds = np.cumsum(counts) - counts
-            groups = [
-                WeightedFiles(np.arange(bound, bound + count), bool(raw))
-                for bound, count, raw in zip(bounds.tolist(), counts.tolist(), self.raw[first:last].tolist(), strict=True)
-            ]
-            return tuple(_splits(entries, groups, self.vectors, self.snapshot_id))
-        except (ValueError, CorruptFile) as error:
-            paths = (self.paths[source] for source in np.unique(self.source[files]).tolist())
-            names = ", ".join(path for path in paths if path) or "new manifest entries"
-            raise CorruptFile(names, f"an entry is not valid ({error.__cause__ or error})") from error
+        """Return adjacent splits, whose files are created together."""
+        counts = self.lasts[first:last] - self.firsts[first:last]
+        ends = np.cumsum(counts)
+        starts = ends - counts
+        select = partial(self.entries.select, np.arange(ends[-1]) + np.repeat(self.firsts[first:last] - starts, counts))
+        entries = select() if self.vectors else None
+        batch = FileBatch(select if entries is None else lambda: entries)
+        vectors = () if entries is None else _vectors_of(self.vectors, entries)
+        by_split = (self.partition_codes, self.buckets, self.total_buckets, self.raw, self.rows, self.sizes)
+        columns = (starts, ends, *(column[first:last] for column in by_split))
+        with gc_paused():
+            return tuple(
+                [
+                    DataSplit(
+                        partition=self.partitions[code],
+                        bucket=bucket,
+                        total_buckets=total,
+                        files=PlannedFiles(batch, start, end, rows, size),
+                        raw_convertible=raw,
+                        deletion_files=vectors[start:end] if any(vectors[start:end]) else None,
+                        snapshot_id=self.snapshot_id,
+                    )
+                    for start, end, code, bucket, total, raw, rows, size in zip(*(column.tolist() for column in columns), strict=True)
+                ]
+            )
+
+
+_BY_SPLIT = ("partition_codes", "buckets", "total_buckets", "sizes", "rows", "firsts", "lasts", "raw")
+
+
+def _vectors_of(vectors: Vectors, entries: EntryColumns) -> tuple[DeletionFile | None, ...]:
+    """Return the vector of each file.
+
+    Raises ``CorruptFile`` if a vector has more positions than its file has rows.
+    """
+    identities = zip(entries.partition, entries.bucket.tolist(), entries.file_name, strict=True)
+    of_files = zip(((vectors.get((row[:2], row[2])), row[2]) for row in identities), entries.row_count.tolist(), strict=True)
+    return tuple([vector and vector.within(name, rows) for (vector, name), rows in of_files])

@@ -4,16 +4,42 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Annotated, TypeAlias, TypeVar
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    GetPydanticSchema,
+    SerializerFunctionWrapHandler,
+    ValidatorFunctionWrapHandler,
+    WrapSerializer,
+    WrapValidator,
+)
 
 from lsm.deletion_vectors.reader import DeletionFile
+from lsm.scan.planned_files import PlannedFiles
 from manifest.entry.data_file import DataFileMeta, FileSource
 from manifest.row.binary_row import EMPTY_ROW
 from paimon_base.texts import count_text, size_text
 
 T = TypeVar("T")
+
+
+def _validate(files: object, handler: ValidatorFunctionWrapHandler) -> object:
+    return files if isinstance(files, PlannedFiles) else handler(files)
+
+
+def _serialize(files: Sequence[DataFileMeta], handler: SerializerFunctionWrapHandler) -> object:
+    return handler(tuple(files))
+
+
+_Files: TypeAlias = Annotated[
+    Sequence[DataFileMeta],
+    GetPydanticSchema(lambda _, handler: handler(tuple[DataFileMeta, ...])),
+    WrapValidator(_validate),
+    WrapSerializer(_serialize),
+]
+"""A tuple, or files of a plan that are created on access."""
 
 
 class DataSplit(BaseModel):
@@ -29,7 +55,7 @@ class DataSplit(BaseModel):
     partition: bytes
     bucket: int
     total_buckets: int
-    files: tuple[DataFileMeta, ...]
+    files: _Files
     raw_convertible: bool
     deletion_files: tuple[DeletionFile | None, ...] | None = None
     snapshot_id: int = 0
@@ -51,12 +77,14 @@ class DataSplit(BaseModel):
     @property
     def row_count(self) -> int:
         """Physical rows, including deleted and replaced ones."""
-        return sum([file.row_count for file in self.files])
+        files = self.files
+        return files.row_count if isinstance(files, PlannedFiles) else sum([file.row_count for file in files])
 
     @property
     def file_size(self) -> int:
         """Bytes of the data files."""
-        return sum([file.file_size for file in self.files])
+        files = self.files
+        return files.file_size if isinstance(files, PlannedFiles) else sum([file.file_size for file in files])
 
     @property
     def merged_row_count(self) -> int | None:

@@ -2,12 +2,15 @@ from __future__ import annotations
 
 import copy
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
 from lsm.scan.planned_splits import PlannedSplits
+from lsm.scan.splits import DataSplit
+from manifest.entry import columns
 from manifest.io.file_cache import SHARED
 from paimon_base.errors import CorruptFile
 from paimon_base.thresholds import use_thresholds
@@ -122,7 +125,54 @@ def test_an_entry_that_is_not_valid_is_told_with_its_manifest(tmp_path):
     SHARED.clear()  # what was committed knows of no manifest
     late = table.scan().plan().splits
     name = late[0].files[0].file_name.encode()
-    broken = PlannedSplits(**{**late.__getstate__(), "payload": late.payload.replace(name, b"/" * len(name))})
+    broken = replace(late, entries=replace(late.entries, payload=late.entries.payload.replace(name, b"/" * len(name))))
     with pytest.raises(CorruptFile, match=r"manifest-.*is not a file name"):
-        broken[0]
+        list(broken[0].files)
     assert broken[len(late) - 1] == late[len(late) - 1]
+
+
+@pytest.mark.parametrize("late", [False, True])
+@pytest.mark.parametrize("kind", ["level 0", "append"])
+def test_a_plan_creates_no_file_until_one_is_accessed(tmp_path, monkeypatch, set_thresholds, kind, late):
+    table = filled(tmp_path / "t", kind)
+    set_thresholds(plan_files_at_once=3)
+    if late:
+        set_thresholds(plan_files=0)
+    SHARED.clear()
+    files_created = []
+    create = columns.build_files
+
+    def counting(*arguments):
+        files = create(*arguments)
+        files_created.extend(files)
+        return files
+
+    monkeypatch.setattr(columns, "build_files", counting)
+    plan = table.scan().plan()
+    splits = list(plan.splits)
+    count = sum(len(split.files) for split in splits)
+    assert count == plan.file_count > 9
+    assert plan.row_count == sum(split.row_count for split in splits)
+    assert plan.file_size == sum(split.file_size for split in splits)
+    assert repr(splits)
+    assert not files_created
+    assert [file.row_count for file in splits[0].files] == [file.row_count for file in files_created[: len(splits[0].files)]]
+    assert len(files_created) < count, "files of distant splits are not created"
+    assert all(split.files[0] in split.files for split in splits)
+    assert sorted(file.file_name for split in splits for file in split.files) == sorted(file.file_name for file in files_created)
+
+
+def test_files_of_a_plan_are_equal_to_a_tuple(tmp_path):
+    split = filled(tmp_path / "t", "level 0").scan().plan().splits[0]
+    files = tuple(split.files)
+    assert len(files) > 1
+    assert not isinstance(split.files, tuple)
+    for same in (split, split.model_copy(update={"files": files}), pickle.loads(pickle.dumps(split)), DataSplit.from_json(split.to_json())):
+        assert same == split
+        assert hash(same) == hash(split)
+        assert same.to_json() == split.to_json()
+        assert (same.row_count, same.file_size, same.merged_row_count) == (split.row_count, split.file_size, split.merged_row_count)
+    for other in (files[1:], files[::-1], (), (*files, files[0])):
+        assert split.files != other
+        assert split.model_copy(update={"files": other}) != split
+    assert (split.files[-1], split.files[1:], repr(split.files)) == (files[-1], files[1:], repr(files))
