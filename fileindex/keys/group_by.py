@@ -56,7 +56,9 @@ class GroupedColumn:
             return self._table[1]
         _, starts, positions = self._groups
         codes = np.empty(len(positions), dtype=np.uint32)
-        codes[positions] = np.repeat(np.arange(len(starts) - 1, dtype=np.uint32), np.diff(starts))
+        in_order = np.zeros(len(positions), dtype=np.uint32)
+        in_order[starts[1:-1]] = 1
+        codes[positions.astype(np.intp)] = np.cumsum(in_order, out=in_order)  # NumPy converts other indices more slowly
         return codes
 
     @property
@@ -187,21 +189,23 @@ def group_rows(keys: Any) -> tuple[Any, _Longs, UInt32s]:
     count = len(keys)
     if count == 0:
         return keys, np.zeros(1, dtype=np.int64), np.zeros(0, dtype=np.uint32)
-    least = int(keys.min())
+    least, greatest = int(keys.min()), int(keys.max())
     position_bits = count.bit_length()
     # Pack key and position into one word where they fit: sorting words is many times faster than a stable argsort.
-    if (int(keys.max()) - least).bit_length() + position_bits <= 64:
-        words = (keys - least).astype(np.uint64)
+    is_packed = (greatest - least).bit_length() + position_bits <= 64
+    if is_packed:
+        words = np.subtract(keys, least, dtype=np.int64).view(np.uint64)
     else:
         order = np.argsort(keys)
-        ranks = np.zeros(count, dtype=np.uint64)
-        ranks[order[1:]] = np.cumsum(np.diff(keys[order]) != 0)
-        words = ranks
+        words = np.zeros(count, dtype=np.uint64)
+        words[order[1:]] = np.cumsum(np.diff(keys[order]) != 0)
     positions = _sorted_positions(words)
     words >>= np.uint64(position_bits)
     opens = np.flatnonzero(words[1:] != words[:-1]) + 1
     starts = np.concatenate([[0], opens, [count]])
-    return keys[positions[starts[:-1]]], starts, positions
+    firsts = starts[:-1]
+    distinct = words[firsts].view(np.int64) + least if is_packed else keys[positions[firsts]]
+    return distinct, starts, positions
 
 
 def _sorted_positions(words: Any) -> UInt32s:
@@ -213,7 +217,9 @@ def _sorted_positions(words: Any) -> UInt32s:
     words <<= np.uint64(bits)
     words |= np.arange(len(words), dtype=np.uint64)
     words.sort()
-    return np.asarray((words & np.uint64(2**bits - 1)).astype(np.uint32))
+    positions: UInt32s = words.astype(np.uint32)  # the lower half
+    positions &= np.uint32(2**bits - 1)
+    return positions
 
 
 def _rank_rows(chunks: list[tuple[Any, Any]]) -> tuple[Any, Int64s]:
