@@ -21,6 +21,7 @@ from typing import Protocol, TypeAlias, TypeVar
 from pyroaring import BitMap
 
 from fileindex.format.int_range import MAX_INT, check_size
+from fileindex.keys.modified_utf import decode_utf, encode_utf
 from fileindex.rowset.roaring import bytes_in_memory, deserialize
 from paimon_base.errors import CorruptIndex
 
@@ -100,7 +101,6 @@ T = TypeVar("T")
 CONTAINER_MAGIC = 1493475289347502
 CONTAINER_VERSION = 1
 _FIXED = struct.Struct(">qii")
-_MAX_UTF = 65535
 _ENTRY_IN_MEMORY = 300
 ROW_BLOCKS = "bloom-filter-blocks"
 """Our own index type (``format.row_blocks``)."""
@@ -198,7 +198,7 @@ def _by_column(payloads: Sequence[StoredIndex]) -> dict[bytes, list[tuple[bytes,
     """Return encoded types and payloads by encoded column, in order."""
     columns: dict[bytes, list[tuple[bytes, bytes | None]]] = {}
     for column, index_type, payload in payloads:
-        columns.setdefault(_utf(stored_name(column, index_type)), []).append((_utf(index_type), payload))
+        columns.setdefault(encode_utf(stored_name(column, index_type)), []).append((encode_utf(index_type), payload))
     return columns
 
 
@@ -238,7 +238,8 @@ class PartCache(Protocol):
         """Return the cached part, or the result of ``make``."""
 
 
-def _uncached(part: Hashable, make: Callable[[], T], weight: Callable[[T], int], *, lesser: bool = False) -> T:  # noqa: ARG001
+def uncached(part: Hashable, make: Callable[[], T], weight: Callable[[T], int], *, lesser: bool = False) -> T:  # noqa: ARG001
+    """Return the result of ``make``."""
     return make()
 
 
@@ -263,7 +264,7 @@ class ContainerReader:
         read: Callable[[int, int], bytes],
         size: int,
         name: str = "",
-        hold: PartCache = _uncached,
+        hold: PartCache = uncached,
     ) -> None:
         self._read = read
         self._name = name
@@ -343,7 +344,7 @@ class Payload:
 
     WHOLE = 16 * 1024
 
-    def __init__(self, read: Callable[[int, int], bytes], start: int, length: int, hold: PartCache = _uncached) -> None:
+    def __init__(self, read: Callable[[int, int], bytes], start: int, length: int, hold: PartCache = uncached) -> None:
         self._read_container = read
         self._hold = hold
         self._start = start
@@ -415,7 +416,7 @@ class _Header:
         return entries, redundant
 
     def utf(self) -> str:
-        return _text(self._take(int.from_bytes(self._take(2), "big")))
+        return decode_utf(self._take(int.from_bytes(self._take(2), "big")))
 
     def _take(self, length: int) -> bytes:
         data = self._data[self._at : self._at + length]
@@ -446,31 +447,3 @@ def _parse(header: _Header) -> Iterable[ContainerEntry]:
             index_type = header.utf()
             name = column.removesuffix(OWN_SUFFIXES.get(index_type, ""))
             yield ContainerEntry(name, index_type, header.number(), header.number())
-
-
-def _utf(text: str) -> bytes:
-    """Return length-prefixed modified UTF-8.
-
-    U+0000 is encoded as two bytes, a character beyond the BMP as two surrogates.
-    """
-    data = text.encode()
-    if not text.isascii() or "\0" in text:
-        units = text.encode("utf-16-be", "surrogatepass")
-        data = b"".join(_unit(int.from_bytes(units[offset : offset + 2], "big")) for offset in range(0, len(units), 2))
-    if len(data) > _MAX_UTF:
-        raise OverflowError(f"the name '{text[:40]}...' exceeds {_MAX_UTF} bytes")
-    return struct.pack(">H", len(data)) + data
-
-
-def _unit(unit: int) -> bytes:
-    return b"\xc0\x80" if unit == 0 else chr(unit).encode("utf-8", "surrogatepass")
-
-
-def _text(data: bytes) -> str:
-    if data.isascii():
-        return data.decode()
-    try:
-        text = data.replace(b"\xc0\x80", b"\0").decode("utf-8", "surrogatepass")
-        return text.encode("utf-16-be", "surrogatepass").decode("utf-16-be")
-    except UnicodeError as error:
-        raise CorruptIndex("a name in an index container is not modified UTF-8") from error
