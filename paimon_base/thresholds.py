@@ -216,6 +216,8 @@ class Thresholds:
     compared_values: int = _limit(512, 2, "Distinct values for which a rebuilt index and the stored one are compared.")
     large_group: int = _limit(256, 3, "Rows of a set from which it becomes a bitmap object.")
     row_set_part: int = _limit(16_384, 2, "Row sets that are serialized in one step. Their temporaries stay in the cache.")
+    posting_rows: int = _limit(1 << 16, 3, "Rows of a secondary index that are encoded in one step. Their temporaries stay in the cache.")
+    index_read_bytes: int = _limit(8 << 20, 64, "Bytes of neighbouring blocks of a secondary index that are read at once.")
     long_value_bytes: int = _limit(256, 4, "Bytes of a value from which it is hashed alone.")
     few_values: int = _limit(16, 2, "Values of one length that are hashed one by one.")
     hash_chunk: int = _limit(16_384, 3, "Values hashed in one step. Their temporaries stay in the cache.")

@@ -28,7 +28,7 @@ FLOORS = {
         "hidden_nulls machine_memory memory_size plugins",
         "thresholds",
     ),
-    "fileindex": ("keys rowset", "predicate .", "format", "build query", "verify"),
+    "fileindex": ("keys rowset", "predicate .", "format", "build query sorted_index", "verify"),
     "manifest": (
         "io .",
         "avro snapshot types",

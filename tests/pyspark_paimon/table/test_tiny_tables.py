@@ -67,6 +67,7 @@ ELSEWHERE: dict[str, str] = {
     "listed_subquery": "../spark/test_spark_subqueries.py",
     "join_keys": "../plugins/sql/test_join_keys.py",
     "shown_values": "../lsm/rows_in/test_requested_cast.py",
+    **dict.fromkeys(["index_read_bytes", "posting_rows"], "../fileindex/sorted_index/test_sorted_index_answers.py"),
     **dict.fromkeys(["block_residuals", "counted_files", "deleted_at_once", "listed_keys"], _TINY),
     **dict.fromkeys(["busy_core_bytes", "idle_core_bytes", "piece_cost_bytes", "check_task_bytes"], _WORK),
     **dict.fromkeys(["fetched_merge_bytes", "fetched_merge_rows", "held_merge_bytes", "held_merge_rows"], _WORK),
