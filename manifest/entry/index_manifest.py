@@ -1,6 +1,6 @@
 """Index manifests: all index files of a snapshot (Paimon's ``IndexManifestFile``).
 
-Index files are HASH or deletion-vector files.
+Index files are hash indexes, deletion vectors, and payloads of secondary indexes. Those of other types are carried along.
 """
 
 from __future__ import annotations
@@ -36,8 +36,56 @@ class DeletionVectorRange(BaseModel):
     cardinality: int | None = None
 
 
+class IndexedColumn(BaseModel):
+    """What a payload of an index says about its rows (Paimon's ``GlobalIndexMeta``).
+
+    Args:
+        first_row: First row that the payload covers.
+        last_row: Last row, inclusive.
+        field_id: Id of the indexed column.
+        extra_field_ids: Ids of more columns, of other engines' indexes.
+        index_meta: Bytes that the format of the payload defines, as its first and last key.
+        source_meta: The data files of a secondary index. None: another kind of index, or written by Paimon 1.4.
+    """
+
+    model_config = ConfigDict(frozen=True, ser_json_bytes="base64", val_json_bytes="base64", extra="forbid")
+
+    first_row: int
+    last_row: int
+    field_id: int
+    extra_field_ids: tuple[int, ...] | None = None
+    index_meta: bytes | None = None
+    source_meta: bytes | None = None
+
+    def to_avro(self) -> dict[str, Any]:
+        """Return the record inside an index manifest's record."""
+        return {
+            "_ROW_RANGE_START": self.first_row,
+            "_ROW_RANGE_END": self.last_row,
+            "_INDEX_FIELD_ID": self.field_id,
+            "_EXTRA_FIELD_IDS": None if self.extra_field_ids is None else list(self.extra_field_ids),
+            "_INDEX_META": self.index_meta,
+            "_SOURCE_META": self.source_meta,
+        }
+
+    @classmethod
+    def from_avro(cls, record: Mapping[str, Any]) -> IndexedColumn:
+        """Return the value of a record. Older ones have fewer fields."""
+        return cls(
+            first_row=record["_ROW_RANGE_START"],
+            last_row=record["_ROW_RANGE_END"],
+            field_id=record["_INDEX_FIELD_ID"],
+            extra_field_ids=record.get("_EXTRA_FIELD_IDS"),
+            index_meta=record.get("_INDEX_META"),
+            source_meta=record.get("_SOURCE_META"),
+        )
+
+
 class IndexFile(BaseModel):
-    """An index file. ``vectors`` is for deletion vectors only."""
+    """An index file.
+
+    ``vectors`` is for deletion vectors only, ``indexed`` for payloads of indexes.
+    """
 
     model_config = ConfigDict(frozen=True, ser_json_bytes="base64", val_json_bytes="base64", extra="forbid")
 
@@ -46,7 +94,7 @@ class IndexFile(BaseModel):
     row_count: NonNegativeInt
     vectors: tuple[DeletionVectorRange, ...] | None = None
     external_path: str | None = None
-    global_index: dict[str, Any] | None = None
+    indexed: IndexedColumn | None = None
 
 
 class IndexManifestEntry(IndexFile):
@@ -71,7 +119,7 @@ class IndexManifestEntry(IndexFile):
     def may_have_values(self) -> bool:
         """Whether the file may have values of rows.
 
-        Deletion vectors have positions, and hash indexes have hashes of keys. Other kinds belong to other engines.
+        Deletion vectors have positions, and hash indexes have hashes of keys. Payloads of indexes have values.
         """
         return self.index_type not in {DELETION_VECTORS, HASH}
 
@@ -91,7 +139,7 @@ class IndexManifestEntry(IndexFile):
             if vectors is None
             else [{"f0": v.data_file, "f1": v.offset, "f2": v.length, "_CARDINALITY": v.cardinality} for v in vectors],
             "_EXTERNAL_PATH": self.external_path,
-            "_GLOBAL_INDEX": self.global_index,
+            "_GLOBAL_INDEX": None if self.indexed is None else self.indexed.to_avro(),
         }
 
     @classmethod
@@ -102,7 +150,7 @@ class IndexManifestEntry(IndexFile):
         """
         if record["_VERSION"] != _VERSION or record["_KIND"] != 0:
             raise ValueError(f"version {record['_VERSION']} and kind {record['_KIND']} instead of {_VERSION} and 0")
-        ranges = record.get("_DELETIONS_VECTORS_RANGES")
+        ranges, indexed = record.get("_DELETIONS_VECTORS_RANGES"), record.get("_GLOBAL_INDEX")
         return cls(
             partition=record["_PARTITION"],
             bucket=record["_BUCKET"],
@@ -112,7 +160,7 @@ class IndexManifestEntry(IndexFile):
             row_count=record["_ROW_COUNT"],
             vectors=None if ranges is None else tuple(_range(item) for item in ranges if item is not None),
             external_path=record.get("_EXTERNAL_PATH"),
-            global_index=record.get("_GLOBAL_INDEX"),
+            indexed=None if indexed is None else IndexedColumn.from_avro(indexed),
         )
 
 
