@@ -41,7 +41,7 @@ FLOORS = {
     ),
     "lsm": (
         "deletion_vectors keys levels .",
-        "arrow bucket schema",
+        "arrow bucket schema secondary_index",
         "merge parquet rows_in scan",
         "formats parquet/write",
         "data_file_format",

@@ -1,7 +1,8 @@
 """Changes of index files in a commit.
 
 The hash index or the deletion vectors of a bucket are one state, replaced as a whole. A change lists the files that it was
-computed from. If the newest snapshot has others, the change would lose marks or hashes, and it conflicts.
+computed from. If the newest snapshot has others, the change would lose marks or hashes, and it conflicts. The payloads of
+secondary indexes follow the same rule, so that two compactions never leave two payloads of one level.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
+from fileindex.sorted_index.build_options import SortedIndexKind
 from manifest.commit.conflicts import BucketId, Conflict
 from manifest.entry.index_manifest import DELETION_VECTORS, IndexFile, IndexManifestEntry
 
@@ -37,7 +39,7 @@ class IndexChange(BaseModel):
 
     model_config = ConfigDict(frozen=True, ser_json_bytes="base64", val_json_bytes="base64", extra="forbid")
 
-    kind: Literal["DELETION_VECTORS", "HASH"]
+    kind: Literal["DELETION_VECTORS", "HASH"] | SortedIndexKind
     new: tuple[IndexFile, ...] = ()
     removed: tuple[IndexFile, ...] = ()
     base: tuple[str, ...] = ()

@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from importlib.util import find_spec
 
+from fileindex.sorted_index.build_options import SortedIndexKind
+from manifest.options.secondary_indexes import COLUMN_OPTIONS
 from manifest.types.data_type import MAX_LENGTH, DataType
 from paimon_base.errors import UnsupportedOption, not_a_column
 from sparkexpr.values.column_type import FLOATS, INTEGERS, Kind
@@ -134,6 +136,9 @@ def field_option_reason(key: str, value: str) -> str | None:
     if layout is not None:
         built = layout["option"] != "storage-layout" or value.strip().lower() == "default"
         return None if built else f"'{value}' is not supported: files store a MAP as entries; use 'default'"
+    of_index = COLUMN_OPTIONS.fullmatch(key)
+    if of_index is not None:
+        return None if of_index["kind"] in set(SortedIndexKind) else "belongs to an index that is not supported"
     match = FIELD_OPTION.fullmatch(key)
     if match is None:
         option_names = ", ".join(f"fields.<column>.{suffix}" for suffix in (*_SUFFIXES, "sequence-group", "stats-mode"))

@@ -150,6 +150,7 @@ _DOTTED = {
     "source_split_target_size": "source.split.target-size",
     "source_split_open_file_cost": "source.split.open-file-cost",
     "file_index_read_enabled": "file-index.read.enabled",
+    "global_index_enabled": "global-index.enabled",
     "full_compaction_delta_commits": "full-compaction.delta-commits",
     "clustering_columns": "clustering.columns",
     "clustering_strategy": "clustering.strategy",
@@ -284,6 +285,7 @@ class CoreOptions(BaseModel):
     source_split_target_size: Size = 128 * _MIB
     source_split_open_file_cost: Size = 4 * _MIB
     file_index_read_enabled: Flag = True
+    global_index_enabled: Flag = True
 
     @classmethod
     def of(cls, raw: Mapping[str, str]) -> CoreOptions:

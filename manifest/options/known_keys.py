@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from fileindex.sorted_index.build_options import SortedIndexKind
 from manifest.options.aggregate_functions import GROUP_REMOVE
 from manifest.options.core_options import FALLBACK_BRANCH, PRIMARY_BRANCH, CoreOptions
 from manifest.options.former_keys import PRESENT_KEYS
@@ -79,6 +80,7 @@ BY_KEY = frozenset(
         TAG_EXPIRES,
         TAG_MODE,
         *TAG_OPTIONS,
+        *(kind.columns_option for kind in SortedIndexKind),
     ]
 )
 """Supported keys that are read by name, without a field of ``CoreOptions``."""
@@ -98,7 +100,7 @@ BY_CALL = {
 }
 """Keys that a call uses, but no commit."""
 
-PREFIXES = ("file-index.", "ngram-filter.", *PREFIXES_WITHOUT_EFFECT)
+PREFIXES = ("file-index.", "ngram-filter.", *(kind.prefix for kind in SortedIndexKind), *PREFIXES_WITHOUT_EFFECT)
 """Prefixes of keys that other modules check or that have no effect."""
 
 ROWS: dict[str, Refusal] = {
@@ -170,7 +172,7 @@ REFUSED: dict[str, Refusal] = {
         ["read.stream.minrowspertrigger", "read.stream.maxtriggerdelayms"],
         _never("is not supported: Spark passes no waiting time to a Python source; collect rows by the trigger's interval"),
     ),
-    **dict.fromkeys(["pk-btree.index.columns", "vector-field", "vector.file.format"], _UNBUILT),
+    **dict.fromkeys(["vector-field", "vector.file.format"], _UNBUILT),
     "manifest.format": _only("avro", "orc", "parquet", why="is not a supported manifest format"),
     "manifest.compression": _only(
         "zstd", "zstandard", "null", "deflate", "snappy", "bzip2", why="is not a manifest codec that every engine reads"
@@ -181,9 +183,6 @@ REFUSED: dict[str, Refusal] = {
     ),
 }
 """Known keys with unsupported values."""
-
-REFUSED_PREFIXES = ("pk-bitmap", "pk-vector", "pk-full-text", "pk-multivalue")
-"""Prefixes of keys of secondary indexes, which are not supported."""
 
 AT_CREATION = frozenset({"primary-key", "partition", "path"})
 """Keys that are arguments of the table's creation and are not stored as options."""

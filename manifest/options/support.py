@@ -28,12 +28,12 @@ from manifest.options.known_keys import (
     ONE_WAY,
     PREFIXES,
     REFUSED,
-    REFUSED_PREFIXES,
     ROWS,
     ROWS_OF_STREAMS,
     Refusal,
 )
 from manifest.options.parquet_options import PARQUET_PREFIX, parquet_reason, parquet_without_effect
+from manifest.options.secondary_indexes import REFUSED_PREFIXES
 from manifest.options.without_effect import PREFIXES_WITHOUT_EFFECT, WITHOUT_EFFECT
 from paimon_base.errors import UnsupportedOption
 

@@ -17,7 +17,7 @@ _EMPTY = "a write without rows creates no snapshot"
 _BLOBS = "BLOB columns have their values in files of the table, which are written and read as a whole"
 _CHAIN = "applies only with chain-table.enabled"
 _FORMAT_TABLES = "applies to tables of plain files, which are not supported"
-_GLOBAL_INDEX = "filters read the rows; global indexes are not used or written"
+_GLOBAL_INDEX = "is for indexes of append tables, of texts and of vectors, which are not used or written"
 _LAYOUT = "only orders rows within files"
 _MATERIALIZED = "is kept for the engine that fills the table"
 _ROW_IDS = "updates and compactions keep row ids, and repeat a lost race at once"
@@ -225,7 +225,6 @@ WITHOUT_EFFECT: dict[str, str] = {
             "global-index.build.max-parallelism",
             "global-index.build.max-shard",
             "global-index.column-update-action",
-            "global-index.enabled",
             "global-index.external-path",
             "global-index.row-count-per-shard",
             "global-index.search-mode",

@@ -9,9 +9,9 @@ from dataclasses import replace
 from fileindex.build.options import COLUMNS_OPTION, index_option
 from manifest.io.errors import InvalidSchema
 from manifest.options.aggregate_functions import MAP_LAYOUT
-from manifest.options.foreign_indexes import foreign_index_option
 from manifest.options.former_keys import FORMER_KEYS
 from manifest.options.parquet_options import PARQUET_PREFIX
+from manifest.options.secondary_indexes import secondary_index_option
 from manifest.schema.change import (
     AddColumn,
     ChangeComment,
@@ -280,7 +280,7 @@ def _refuse_drop(schema: TableSchema, path: Sequence[str]) -> None:
 
 def _refuse_indexed(schema: TableSchema, column: str) -> None:
     """Raise ``InvalidSchema`` if another engine keeps an index of the column."""
-    option = foreign_index_option(schema.options, column)
+    option = secondary_index_option(schema.options, column)
     if option is not None:
         raise InvalidSchema(
             f"column '{column}' is named by option '{option}': another engine keeps an index of it, which would go stale; "

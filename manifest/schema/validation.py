@@ -19,11 +19,13 @@ from manifest.io.errors import InvalidSchema, UnsupportedTable
 from manifest.options.aggregate_functions import GROUP_REMOVE, check_field_columns
 from manifest.options.core_options import CoreOptions, option_texts
 from manifest.options.merge_engine import AGGREGATE_REMOVE, PARTIAL_REMOVE
+from manifest.options.secondary_indexes import is_index_option
 from manifest.options.support import check_alter, check_settable
 from manifest.options.tag_periods import check_tags
 from manifest.schema.clustering import check_clustering
 from manifest.schema.merge_options import MergeOptions
 from manifest.schema.partition_time import PartitionExpiration, check_record_expiry
+from manifest.schema.secondary_index import check_secondary_indexes
 from manifest.schema.table_schema import BucketMode, TableSchema
 from manifest.types.data_type import MAX_LENGTH, DataField, DataType, default_scalar, from_arrow, highest_id, number_fields
 from manifest.types.ddl import parse_table_ddl
@@ -235,6 +237,7 @@ def check_schema(schema: TableSchema) -> None:
     check_changelog(schema)
     check_record_expiry(schema)
     check_clustering(schema)
+    check_secondary_indexes(schema)
     _check_limits(schema, schema.core)
     PartitionExpiration.of(schema.options)
     check_tags(schema.options)
@@ -277,6 +280,8 @@ def check_altered(before: TableSchema, after: TableSchema) -> None:
         check_record_expiry(after)
     if after.fields != before.fields or any("clustering." in key for key in changed):
         check_clustering(after)
+    if any(key == "bucket" or is_index_option(key) for key in changed):
+        check_secondary_indexes(after)
     _check_limits(after, after.core)
     if any(key.startswith("partition.") for key in changed):
         PartitionExpiration.of(after.options)
