@@ -5,8 +5,8 @@ The result is REMAIN (unknown), SKIP (no row matches), or a set of rows.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial, reduce
 
 from fileindex.format.container import NGRAMS, ContainerEntry, ContainerReader
 from fileindex.format.ngram_filter import NgramFilterReader
@@ -58,30 +58,46 @@ def evaluate_terms(
     if row_count > MAX_ROWS:
         return [REMAIN] * len(terms)
     indexes = FileIndexes(container, types, row_count, notes)
-    results: list[FileIndexResult] = []
-    together: FileIndexResult = REMAIN
-    for term in terms:
-        result = term.answer(_tree(term.inclusive, indexes))
-        together = together.and_(result)
-        if not together.remains:
-            indexes.record_usage(SKIP)
-            return [SKIP] * len(terms)
-        results.append(result)
-    indexes.record_usage(together)
+    results = answer_terms(terms, partial(_leaf, indexes), partial(_computed, indexes))
+    indexes.record_usage(reduce(lambda together, result: together.and_(result), results, REMAIN))
     return results
 
 
-def _tree(predicate: Predicate, indexes: FileIndexes) -> FileIndexResult:
+def answer_terms(
+    terms: Sequence[Projection], leaf: Callable[[Leaf], FileIndexResult], computed: Callable[[ComputedPredicate], FileIndexResult]
+) -> list[FileIndexResult]:
+    """Return the result of each term of a conjunction, from those of its ends.
+
+    A result is exact only for the condition that the term was projected from. All results are SKIP once no row is left.
+    """
+    results: list[FileIndexResult] = []
+    together: FileIndexResult = REMAIN
+    for term in terms:
+        result = term.answer(_tree(term.inclusive, leaf, computed))
+        together = together.and_(result)
+        if not together.remains:
+            return [SKIP] * len(terms)
+        results.append(result)
+    return results
+
+
+def _tree(
+    predicate: Predicate, leaf: Callable[[Leaf], FileIndexResult], computed: Callable[[ComputedPredicate], FileIndexResult]
+) -> FileIndexResult:
     match predicate:
         case And(children):
-            return _all_of(_tree(child, indexes) for child in children)
+            return _all_of(_tree(child, leaf, computed) for child in children)
         case Or(children):
-            return _any_of(_tree(child, indexes) for child in children)
+            return _any_of(_tree(child, leaf, computed) for child in children)
         case ComputedPredicate():
-            required = required_texts(predicate)
-            return REMAIN if required is None else _texts(required, indexes)
-        case leaf:
-            return _leaf(leaf, indexes)
+            return computed(predicate)
+        case _:
+            return leaf(predicate)
+
+
+def _computed(indexes: FileIndexes, predicate: ComputedPredicate) -> FileIndexResult:
+    required = required_texts(predicate)
+    return REMAIN if required is None else _texts(required, indexes)
 
 
 def _all_of(results: Iterator[FileIndexResult]) -> FileIndexResult:
@@ -121,7 +137,7 @@ def _texts(required: Requirement, indexes: FileIndexes) -> FileIndexResult:
             )
 
 
-def _leaf(leaf: Leaf, indexes: FileIndexes) -> FileIndexResult:
+def _leaf(indexes: FileIndexes, leaf: Leaf) -> FileIndexResult:
     """Evaluate a leaf with all indexes of its column."""
     indexed = indexes.of(leaf.column)
     if indexed is None:
@@ -129,7 +145,7 @@ def _leaf(leaf: Leaf, indexes: FileIndexes) -> FileIndexResult:
     column_type, entries = indexed
     if not entries:
         return REMAIN
-    if not derive(_literals(leaf), ("plain", column_type), partial(_are_plain, column_type)):
+    if not has_plain_literals(leaf, column_type):
         return indexes.warn(str(leaf.column), f"a literal is not of type {column_type.kind}")
     result: FileIndexResult = REMAIN
     for entry in entries:
@@ -149,6 +165,11 @@ def _costs_more_than_rows(entry: ContainerEntry, leaf: Leaf) -> bool:
     # Such an index makes a row set for every literal of a long list.
     index_type = INDEX_TYPES.get(entry.index_type)
     return isinstance(leaf, In) and len(leaf.values) > thresholds.row_sets and index_type is not None and index_type.grouping is not None
+
+
+def has_plain_literals(leaf: Leaf, column_type: ColumnType) -> bool:
+    """Return whether all literals are values of the column's type."""
+    return derive(_literals(leaf), ("plain", column_type), partial(_are_plain, column_type))
 
 
 def _are_plain(column_type: ColumnType, literals: tuple[Plain, ...]) -> bool:

@@ -29,6 +29,7 @@ from lsm.read.row_group import RowGroupRead, may_have_retracts
 from lsm.scan.predicates import bind_constants
 from lsm.scan.splits import is_counted
 from lsm.schema.evolution import SchemaMapping, column_types
+from lsm.secondary_index.selection import AnsweredFilter, IndexSelection
 from manifest.entry.data_file import DataFileMeta
 from manifest.io.progress import FileProgress
 from manifest.store import FileStore
@@ -50,6 +51,7 @@ class DataFileRead:
         columns: Names to return, in order. May include ``_SEQUENCE_NUMBER`` and ``_VALUE_KIND`` for a primary-key table.
         wanted: Filter, shared by files read together. None: all rows.
         deletion_file: Location of the deletion vector, or the positions of deleted rows.
+        indexed: Rows that secondary indexes selected, for some filter.
         drop_retracts: Drop ``-U`` and ``-D`` rows. Requires that no other file has a version of their keys.
         top: Order and number of the first rows needed. More rows may be returned.
         use_index: Select rows by file index. Requires that all versions of each key are in this file.
@@ -66,6 +68,7 @@ class DataFileRead:
     columns: Sequence[str]
     wanted: FileFilter | None = None
     deletion_file: DeletionFile | BitMap | None = None
+    indexed: IndexSelection | None = None
     drop_retracts: bool = False
     top: tuple[RowOrder, int] | None = None
     use_index: bool = True
@@ -146,8 +149,19 @@ class DataFileRead:
 
     @cached_property
     def filter(self) -> FileFilter:
-        """Filter of rows."""
+        """Filter of rows, without what secondary indexes prove."""
+        return self._all_rows if self._answered is None else self._all_rows.narrowed(self._answered.residual)
+
+    @cached_property
+    def _all_rows(self) -> FileFilter:
         return FileFilter(self.store) if self.wanted is None else self.wanted
+
+    @cached_property
+    def _answered(self) -> AnsweredFilter | None:
+        """What secondary indexes say about this filter and file. None: nothing."""
+        if self.indexed is None or not self.use_index:
+            return None
+        return self.indexed.answer(self.file.file_name, self._all_rows.predicate)
 
     @cached_property
     def mapping(self) -> SchemaMapping:
@@ -176,10 +190,11 @@ class DataFileRead:
 
         Computed without opening the data file.
         """
-        selection = Selection(None, self._inside.unproven(self.file))
+        rows = None if self._answered is None else self._answered.rows
+        selection = Selection(rows, self._inside.unproven(self.file))
         index = self._index() if selection.residual != FALSE else None
         if index is not None and selection.residual != TRUE:
-            selection = index.select(selection.residual)
+            selection = index.select(selection.residual).within(rows)
         if self.deletion_file is not None and not selection.is_empty:
             selection = selection.without(dead_rows(self.store.file_io, self.deletion_file), self.file.row_count)
         if self.top is not None and index is not None and selection.residual == TRUE and self._has_no_retracts:

@@ -83,6 +83,13 @@ class FileFilter:
     predicate: Predicate = TRUE
     _mappings: dict[int, SchemaMapping] = field(default_factory=dict, init=False, repr=False, compare=False)
     _inside: dict[tuple[bytes, int], FilterInside] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _narrowed: dict[Predicate, FileFilter] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    def narrowed(self, predicate: Predicate) -> FileFilter:
+        """Return the filter of the same files with another predicate."""
+        if predicate not in self._narrowed:
+            self._narrowed[predicate] = FileFilter(self.store, predicate)
+        return self._narrowed[predicate]
 
     @cached_property
     def types(self) -> Mapping[str, ColumnType]:

@@ -55,6 +55,15 @@ class Selection:
         """
         return 0 if self.is_empty else row_count if self.rows is None else len(self.rows)
 
+    def within(self, rows: BitMap | None) -> Selection:
+        """Keep only the rows of a set. None: all.
+
+        >>> from fileindex.predicate.tree import TRUE
+        >>> Selection(BitMap([1, 2]), TRUE).within(BitMap([2, 3])).rows
+        BitMap([2])
+        """
+        return self if rows is None else Selection(rows if self.rows is None else self.rows & rows, self.residual)
+
     def without(self, dead: BitMap, row_count: int) -> Selection:
         """Remove the rows of a deletion vector.
 

@@ -246,7 +246,8 @@ class SplitRead:
     def _file(self, file: DataFileMeta, **options: Any) -> DataFileRead:
         """Return a read of a file. ``options`` are fields of ``DataFileRead``."""
         vector = self._deletion_files.get(file.file_name)
-        return DataFileRead(self.store, self.split.partition, self.split.bucket, file, deletion_file=vector, **options)
+        shared = {"deletion_file": vector, "indexed": self.split.index_selection}
+        return DataFileRead(self.store, self.split.partition, self.split.bucket, file, **shared, **options)
 
     def with_row_numbers(self) -> Iterator[Any]:
         """Yield the rows of a table with row tracking.

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from fileindex.predicate.tree import FALSE, TRUE, ColumnRef, IsNull, Predicate, all_of
 from lsm.keys.order_by import RowOrder, TopRows
@@ -16,11 +17,17 @@ from lsm.read.metrics import ReadReport
 from lsm.read.split import read_split
 from lsm.scan.file_pruner import FilePruner
 from lsm.scan.splits import DataSplit
+from manifest.schema.secondary_index import secondary_indexes
 from manifest.stats.column_stats import may_match
 from manifest.store import FileStore
-from paimon_base.lazy import cached_property
+from paimon_base.lazy import LazyModule, cached_property
 from sparkexpr.values.column_type import Plain
 from sparkexpr.values.float_order import spark_order_key
+
+if TYPE_CHECKING:
+    from lsm.read import indexed_top
+else:  # few tables have secondary indexes
+    indexed_top = LazyModule("lsm.read.indexed_top")
 
 
 @dataclass(frozen=True)
@@ -54,11 +61,18 @@ class TopRead:
 
         Splits without a merge are cut into single files. Statistics of the first sort column define the order.
         """
-        units = [unit for split in splits for unit in (_files(split) if self._has_independent_files(split) else [split])]
+        units = [unit for split in self._by_index(splits) for unit in (_files(split) if self._has_independent_files(split) else [split])]
         best = [self._best(unit) for unit in units]
         rated = [number for number, value in enumerate(best) if value is not None]
         rated.sort(key=lambda number: spark_order_key(best[number]), reverse=not self.order.columns[0].ascending)
         return [units[number] for number in (*rated, *(number for number, value in enumerate(best) if value is None))]
+
+    def _by_index(self, splits: Sequence[DataSplit]) -> Sequence[DataSplit]:
+        """Return the splits with the rows that a secondary index finds."""
+        store, column = self.store, self.order.columns[0].name
+        indexes = secondary_indexes(store.schema) if store.options.global_index_enabled else ()
+        index = next((index for index in indexes if index.column == column), None)
+        return splits if index is None else indexed_top.IndexedTop(store, index, self.order, self.limit, self.predicate).restrict(splits)
 
     def read(self, unit: DataSplit, report: ReadReport) -> None:
         """Add a unit's rows that may be among the first.

@@ -16,6 +16,7 @@ from lsm.deletion_vectors.reader import DeletionFile
 from lsm.scan.planned_files import FileBatch, PlannedFiles
 from lsm.scan.split_generator import WeightedFiles
 from lsm.scan.splits import DataSplit
+from lsm.secondary_index.selection import IndexSelection
 from manifest.entry.columns import EntryColumns, whole_record
 from paimon_base.lazy import cached_property
 from paimon_base.process import gc_paused
@@ -27,14 +28,20 @@ Vectors: TypeAlias = Mapping[tuple[tuple[bytes, int], str], DeletionFile]
 """Deletion vectors by (partition, bucket) and data file."""
 
 
-def splits_of(entries: EntryColumns, groups: Sequence[WeightedFiles], vectors: Vectors, snapshot_id: int) -> Sequence[DataSplit]:
+Selections: TypeAlias = Mapping[tuple[bytes, int], IndexSelection]
+"""Rows that secondary indexes selected, by (partition, bucket)."""
+
+
+def splits_of(
+    entries: EntryColumns, groups: Sequence[WeightedFiles], vectors: Vectors, selections: Selections, snapshot_id: int
+) -> Sequence[DataSplit]:
     """Return a split for each of ``groups``.
 
     Many splits are created on access.
     """
     if not groups:
         return ()
-    splits = PlannedSplits.of(entries, groups, vectors, snapshot_id)
+    splits = PlannedSplits.of(entries, groups, vectors, selections, snapshot_id)
     return tuple(splits) if len(entries) <= thresholds.plan_files else splits.encoded()
 
 
@@ -116,10 +123,13 @@ class PlannedSplits(Sequence[DataSplit]):
     raw: Mask
     """Splits that need no merge."""
     vectors: Vectors
+    selections: Selections
     snapshot_id: int
 
     @classmethod
-    def of(cls, entries: EntryColumns, groups: Sequence[WeightedFiles], vectors: Vectors, snapshot_id: int) -> PlannedSplits:
+    def of(
+        cls, entries: EntryColumns, groups: Sequence[WeightedFiles], vectors: Vectors, selections: Selections, snapshot_id: int
+    ) -> PlannedSplits:
         """Return the splits of ``groups`` of ``entries``."""
         counts = np.array([group.rows.size for group in groups], np.int64)
         lasts = np.cumsum(counts)
@@ -138,6 +148,7 @@ class PlannedSplits(Sequence[DataSplit]):
             lasts=lasts,
             raw=np.array([group.raw_convertible for group in groups], np.bool_),
             vectors=vectors,
+            selections=selections,
             snapshot_id=snapshot_id,
         )
 
@@ -203,9 +214,10 @@ class PlannedSplits(Sequence[DataSplit]):
         ends = np.cumsum(counts)
         starts = ends - counts
         select = partial(self.entries.select, np.arange(ends[-1]) + np.repeat(self.firsts[first:last] - starts, counts))
-        entries = select() if self.vectors else None
+        entries = select() if self.vectors or self.selections else None
         batch = FileBatch(select if entries is None else lambda: entries)
         vectors = () if entries is None else _vectors_of(self.vectors, entries)
+        names = () if entries is None else entries.file_name
         by_split = (self.partition_codes, self.buckets, self.total_buckets, self.raw, self.rows, self.sizes)
         columns = (starts, ends, *(column[first:last] for column in by_split))
         with gc_paused():
@@ -218,6 +230,7 @@ class PlannedSplits(Sequence[DataSplit]):
                         files=PlannedFiles(batch, start, end, rows, size),
                         raw_convertible=raw,
                         deletion_files=vectors[start:end] if any(vectors[start:end]) else None,
+                        index_selection=_selection_of(self.selections, (self.partitions[code], bucket), names[start:end]),
                         snapshot_id=self.snapshot_id,
                     )
                     for start, end, code, bucket, total, raw, rows, size in zip(*(column.tolist() for column in columns), strict=True)
@@ -226,6 +239,12 @@ class PlannedSplits(Sequence[DataSplit]):
 
 
 _BY_SPLIT = ("partition_codes", "buckets", "total_buckets", "sizes", "rows", "firsts", "lasts", "raw")
+
+
+def _selection_of(selections: Selections, bucket: tuple[bytes, int], names: Sequence[str]) -> IndexSelection | None:
+    """Return the selected rows of some files of a bucket. None: of none of them."""
+    selection = selections.get(bucket)
+    return None if selection is None else selection.of_files(names)
 
 
 def _vectors_of(vectors: Vectors, entries: EntryColumns) -> tuple[DeletionFile | None, ...]:

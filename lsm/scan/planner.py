@@ -10,20 +10,20 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
 from fileindex.predicate.projection import only_columns
-from fileindex.predicate.tree import FALSE, TRUE, ColumnRef, Predicate, columns_of
+from fileindex.predicate.tree import FALSE, TRUE, ColumnRef, Predicate, columns_of, conjuncts
 from fileindex.query.metrics import IndexMetrics
 from lsm.deletion_vectors.reader import DeletionFile
 from lsm.scan.bucket_pruner import BucketPruner, key_ranks, sections
 from lsm.scan.file_pruner import FilePruner, ManifestPruner, row_ranges
 from lsm.scan.other_branch import other_branch, plan_both
 from lsm.scan.plan import Report, ScanPlan, Stage
-from lsm.scan.planned_splits import splits_of, sums_of
-from lsm.scan.predicates import is_short
+from lsm.scan.planned_splits import Selections, splits_of, sums_of
+from lsm.scan.predicates import bind_constants, is_short
 from lsm.scan.split_generator import Ranges, file_groups
 from lsm.scan.splits import DataSplit
 from lsm.scan.table_statistics import own_statistics, proves_empty
@@ -34,12 +34,19 @@ from manifest.entry.live import EntryFilter, refuse_files_added_twice
 from manifest.entry.manifest_blocks import BlockRanges, EntryNarrowing
 from manifest.entry.manifest_list import ManifestFileMeta
 from manifest.lost_snapshots import refuse_lost_snapshots
+from manifest.schema.secondary_index import secondary_indexes
 from manifest.snapshot.snapshot import BATCH_IDENTIFIER, CommitKind, Snapshot
 from manifest.store import FileStore
 from paimon_base.errors import UnknownColumn
+from paimon_base.lazy import LazyModule
 from paimon_base.texts import count_text
 from paimon_base.thresholds import thresholds
 from sparkexpr.values.arrays import Int64s, Mask
+
+if TYPE_CHECKING:
+    from lsm.secondary_index import answers as secondary
+else:  # few tables have secondary indexes
+    secondary = LazyModule("lsm.secondary_index.answers")
 
 
 @dataclass(frozen=True)
@@ -164,6 +171,9 @@ class _Funnel:
         self._ranges = _ranges_of(store)
         self._min_level = max(min_level, int(self._skips_level0))
         self._folded: Int64s = np.zeros(0, np.int64)
+        asked = set(columns_of(predicate)) if options.global_index_enabled else set()
+        self._indexes = [index for index in secondary_indexes(store.schema) if index.column in asked] if asked else []
+        self._selections: Selections = {}
 
     def plan(self, snapshot: Snapshot | None, limit: int | None) -> ScanPlan:
         with self._report.stage("snapshot") as stage:
@@ -178,7 +188,7 @@ class _Funnel:
         entries = self._on_visible_levels(entries)
         if self._is_one_view(entries) and self._is_known_empty(snapshot):
             return ScanPlan(snapshot.id, (), tuple(self._report.stages))
-        files = self._prune(entries)
+        files = self._prune(snapshot, entries)
         splits = self._splits(snapshot, files, limit)
         return ScanPlan(snapshot.id, splits, tuple(self._report.stages))
 
@@ -306,8 +316,8 @@ class _Funnel:
         deletes = int(visible.delete_row_count[(visible.level > 0) & (visible.delete_row_count > 0)].sum())
         return f"{count_text(deletes, 'retained delete')} above level 0" if deletes else ""
 
-    def _prune(self, entries: EntryColumns) -> EntryColumns:
-        """Prune files by key range, statistics and embedded index."""
+    def _prune(self, snapshot: Snapshot, entries: EntryColumns) -> EntryColumns:
+        """Prune files by key range, statistics and indexes."""
         partitions = entries.partition_codes[1]
         acts = set(self._pruner.residuals(partitions)) - {TRUE} != set()
         cut: Int64s | None = None
@@ -329,7 +339,26 @@ class _Funnel:
             warned = f"{self._notes.warnings.total()} warnings" if self._notes.warnings else ""
             stage.note = "; ".join(part for part in (used, warned, stage.note) if part)
         refuse_files_added_twice(remaining)
+        if acts and self._indexes:
+            with self._report.stage("secondary index") as stage:
+                remaining, _ = self._ask_indexes(stage, snapshot, remaining, cut)
         return remaining
+
+    def _ask_indexes(self, stage: Stage, snapshot: Snapshot, files: EntryColumns, cut: Int64s | None) -> tuple[EntryColumns, Int64s | None]:
+        """Prune files by secondary index, and note the selected rows of the others."""
+        notes, terms, columns = IndexMetrics(), conjuncts(self._predicate), self._store.partition
+        types = self._store.schema.column_types
+
+        def inside(partition: bytes) -> list[Predicate]:
+            constants = dict(zip(columns.names, columns.decode(partition), strict=True))
+            return [bind_constants(term, constants, types) for term in terms]
+
+        entries = self._store.index_entries(snapshot)
+        answers = secondary.ask_indexes(self._store, self._indexes, entries, files, predicate=self._predicate, inside=inside, notes=notes)
+        self._selections = answers.selections
+        remaining, cut = self._keep_sections(stage, files, cut, lambda _: answers.may_match)
+        stage.note = "; ".join(filter(None, (answers.describe(), secondary.log_unusable(self._store.root, notes), stage.note)))
+        return remaining, cut
 
     def _cut_sections(self, visible: EntryColumns) -> Int64s:
         """Return the section of every visible file.
@@ -392,7 +421,7 @@ class _Funnel:
             options.source_split_open_file_cost,
             one_version=self._has_single_version,
         )
-        return splits_of(entries, groups, vectors, snapshot.id)
+        return splits_of(entries, groups, vectors, self._selections, snapshot.id)
 
     def _deletion_files(self, snapshot: Snapshot) -> dict[tuple[_Bucket, str], DeletionFile]:
         store, files_by_bucket = self._store, {}

@@ -18,6 +18,7 @@ from pydantic import (
 
 from lsm.deletion_vectors.reader import DeletionFile
 from lsm.scan.planned_files import PlannedFiles
+from lsm.secondary_index.selection import IndexSelection
 from manifest.entry.data_file import DataFileMeta, FileSource
 from manifest.row.binary_row import EMPTY_ROW
 from paimon_base.texts import count_text, size_text
@@ -46,8 +47,8 @@ class DataSplit(BaseModel):
     """Files of one bucket that are read together.
 
     ``raw_convertible`` splits need no merge. ``branch`` is set if the files belong to another branch of the table. ``partition`` is a
-    serialised BinaryRow. ``deletion_files`` has one element or None per file. JSON transfers
-    a split to another process: ``DataSplit.from_json(split.to_json()) == split``.
+    serialised BinaryRow. ``deletion_files`` has one element or None per file. ``index_selection`` has the rows that secondary indexes selected
+    for the filter of the plan. JSON transfers a split to another process: ``DataSplit.from_json(split.to_json()) == split``.
     """
 
     model_config = ConfigDict(frozen=True, ser_json_bytes="base64", val_json_bytes="base64", extra="forbid")
@@ -58,6 +59,7 @@ class DataSplit(BaseModel):
     files: _Files
     raw_convertible: bool
     deletion_files: tuple[DeletionFile | None, ...] | None = None
+    index_selection: IndexSelection | None = None
     snapshot_id: int = 0
     branch: str | None = None
 
