@@ -11,7 +11,7 @@ from lsm.compaction.policy import CompactionPolicy
 from lsm.compaction.rewriter import CompactResult, Merge, Rewriter
 from lsm.levels.sorted_runs import KeyOf, LevelRun, Levels, Section, SortedRun, interval_partition
 from lsm.levels.universal import CompactUnit, drops_deletes, pick_full, trivial_move
-from manifest.entry.data_file import DataFileMeta, wall_clock_millis
+from manifest.entry.data_file import DataFileMeta, FileSource, wall_clock_millis
 from paimon_base.log import logger_of
 
 if TYPE_CHECKING:
@@ -90,6 +90,8 @@ class CompactionContext:
         expiry: Files with expired rows are rewritten.
         retention: Deletes stay on every level until their time is over. None: the deepest level has none.
         knows_all_columns: Whether no file has a newer schema. False: nothing is compacted, because a rewrite would lose the added columns.
+        has_no_deletes: Proves that a file has no deletes. A moved file then counts as compacted, which secondary indexes need. None: a moved
+            file keeps its source, as in Paimon.
         clock: Milliseconds of the local wall clock, like ``creation_time`` of files.
         name: Table and bucket, for logs.
     """
@@ -102,6 +104,7 @@ class CompactionContext:
     expiry: RecordExpiry | None = None
     retention: DeleteRetention | None = None
     knows_all_columns: bool = True
+    has_no_deletes: Callable[[DataFileMeta], bool] | None = None
     clock: MillisClock = wall_clock_millis
     name: str = "bucket"
 
@@ -172,7 +175,7 @@ class BucketCompactor:
             return None
         if not all(self._may_stay(file, levels.max_level) and rewriter.can_upgrade(file, levels.max_level) for file in base.files):
             return None
-        result = CompactResult(list(base.files), [file.upgrade(levels.max_level) for file in base.files])
+        result = CompactResult(list(base.files), [self._moved(file, levels.max_level) for file in base.files])
         self._apply(result)
         return result
 
@@ -220,7 +223,7 @@ class BucketCompactor:
                 return
             case Upgrade(file) if self.context.rewriter.upgrade(file, output_level):
                 result.before.append(file)
-                result.after.append(file.upgrade(output_level))
+                result.after.append(self._moved(file, output_level))
                 return
             case Upgrade(file) | DropDeletes(file):
                 merge = Merge(([SortedRun((file,))],))
@@ -231,6 +234,13 @@ class BucketCompactor:
         new_files = self.context.rewriter.rewrite(merge, output_level, drop_delete=drop_delete)
         result.before.extend(merge.files)
         result.after.extend(new_files)
+
+    def _moved(self, file: DataFileMeta, level: int) -> DataFileMeta:
+        has_no_deletes = self.context.has_no_deletes
+        moved = file.upgrade(level)
+        return (
+            moved.model_copy(update={"file_source": FileSource.COMPACT}) if has_no_deletes is not None and has_no_deletes(file) else moved
+        )
 
     def _may_stay(self, file: DataFileMeta, output_level: int) -> bool:
         """Return whether a file may move to ``output_level`` without a rewrite."""
@@ -262,8 +272,10 @@ class BucketCompactor:
         return self.context.expiry is not None and self.context.expiry.has_expired_rows(file)
 
     def _is_stale(self, file: DataFileMeta) -> bool:
-        """Return whether a full compaction would remove a file's rows."""
+        """Return whether a full compaction would remove a file's rows, or make it known to indexes."""
         retention, vectors = self.context.retention, self.context.vectors
+        if self.context.has_no_deletes is not None and file.file_source != FileSource.COMPACT:
+            return True
         drops = bool(file.delete_row_count) and (retention is None or retention.is_over(file))
         return drops or self._has_expired_rows(file) or (vectors is not None and file.file_name in vectors)
 

@@ -12,7 +12,7 @@ import numpy as np
 from lsm.bucket.router import describe_bucket
 from manifest.entry.columns import EntryColumns
 from manifest.entry.data_file import DataFileMeta
-from manifest.entry.index_manifest import DELETION_VECTORS, IndexManifestEntry
+from manifest.entry.index_manifest import IndexManifestEntry
 from manifest.entry.live import EntryFilter
 from manifest.io.errors import UnsupportedTable
 from manifest.schema.table_schema import BucketMode
@@ -46,7 +46,7 @@ class ExistingFiles:
         self._entries: dict[tuple[bytes, int], EntryColumns] = {}
         self._totals: dict[bytes, int] = {}
         self._loaded: set[bytes] = set()
-        self._vectors: dict[tuple[bytes, int], list[IndexManifestEntry]] | None = None
+        self._index_files: dict[tuple[bytes, int], list[IndexManifestEntry]] | None = None
 
     @property
     def snapshot(self) -> Snapshot | None:
@@ -132,11 +132,10 @@ class ExistingFiles:
             )
         return total
 
-    def deletion_vectors(self, encoded: bytes, bucket: int) -> list[IndexManifestEntry]:
-        """Return the deletion-vector files of a bucket."""
-        if self._vectors is None:
-            self._vectors = {}
+    def index_files(self, encoded: bytes, bucket: int) -> list[IndexManifestEntry]:
+        """Return the index files of a bucket, of all types."""
+        if self._index_files is None:
+            self._index_files = {}
             for entry in self._store.index_entries(self.snapshot):
-                if entry.index_type == DELETION_VECTORS:
-                    self._vectors.setdefault((entry.partition, entry.bucket), []).append(entry)
-        return self._vectors.get((encoded, bucket), [])
+                self._index_files.setdefault((entry.partition, entry.bucket), []).append(entry)
+        return self._index_files.get((encoded, bucket), [])

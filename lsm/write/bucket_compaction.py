@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 from lsm.compaction.changelog import ChangelogWriter, CompactionChangelog
@@ -16,13 +17,16 @@ from lsm.levels.sorted_runs import Levels, key_decoder
 from lsm.merge.function import merge_function_for
 from lsm.write.bucket_writer import BucketContext
 from manifest.entry.data_file import DataFileMeta
+from manifest.schema.secondary_index import secondary_indexes
 from paimon_base.lazy import LazyModule
 
 if TYPE_CHECKING:
     from lsm.compaction import full_changelog_rewriter, lookup_rewriter
+    from lsm.read import data_file
 else:
     full_changelog_rewriter = LazyModule("lsm.compaction.full_changelog_rewriter")
     lookup_rewriter = LazyModule("lsm.compaction.lookup_rewriter")
+    data_file = LazyModule("lsm.read.data_file")
 
 
 class Compactor(Protocol):
@@ -73,6 +77,13 @@ def merge_tree_compactor(context: BucketContext, new_files: Sequence[DataFileMet
         expiry=expiry,
         retention=retention,
         knows_all_columns=context.knows_all_columns,
+        has_no_deletes=partial(_has_no_deletes, context) if secondary_indexes(schema) else None,
         name=f"{store.root}: bucket {context.bucket}",
     )
     return BucketCompactor(compaction, levels)
+
+
+def _has_no_deletes(context: BucketContext, file: DataFileMeta) -> bool:
+    """Return whether the metadata or the footer of a file prove that it has no deletes."""
+    read = data_file.DataFileRead(context.store, context.partition, context.bucket, file, (), drop_retracts=True, use_index=False)
+    return read.certain(footer=True) is not None

@@ -10,6 +10,7 @@ from lsm.data_files.spill import SpillDirectory, SpillSpace
 from lsm.write.base_files import ExistingFiles
 from lsm.write.bucket_writer import BucketContext
 from manifest.entry.data_file import DataFileMeta
+from manifest.entry.index_manifest import DELETION_VECTORS
 from manifest.io.paths import FileNames
 from manifest.schema.table_schema import BucketMode
 from manifest.store import FileStore
@@ -18,9 +19,11 @@ from paimon_base.thresholds import thresholds
 from sparkexpr.values.column_type import Plain
 
 if TYPE_CHECKING:
+    from lsm.compaction import secondary_indexes as indexes
     from lsm.deletion_vectors import maintainer
     from lsm.deletion_vectors import writer as vector_files
 else:  # Only some tables need these.
+    indexes = LazyModule("lsm.compaction.secondary_indexes")
     maintainer = LazyModule("lsm.deletion_vectors.maintainer")
     vector_files = LazyModule("lsm.deletion_vectors.writer")
 
@@ -81,6 +84,7 @@ class BucketContexts:
             compacts=self.compacts,
             first_sequence=self.first_sequence,
             vectors=self._vectors(encoded, bucket, files),
+            indexes=self._indexes(encoded, bucket),
             writes_changelog=self.writes_changelog,
             total_buckets=total_buckets,
         )
@@ -93,4 +97,13 @@ class BucketContexts:
         size = options.deletion_vector_index_file_target_size if self._is_unaware else None
         vectors = vector_files.DeletionVectorWriter(self.store, partition, bucket, self.index_names, size)
         row_counts = {file.file_name: file.row_count for file in files}
-        return maintainer.BucketVectors(vectors, self.existing.deletion_vectors(partition, bucket), row_counts)
+        entries = [entry for entry in self.existing.index_files(partition, bucket) if entry.index_type == DELETION_VECTORS]
+        return maintainer.BucketVectors(vectors, entries, row_counts)
+
+    def _indexes(self, partition: bytes, bucket: int) -> indexes.BucketIndexes | None:
+        """Return the bucket's secondary indexes. None: the table cannot have any."""
+        if not self.store.schema.is_primary_key_table or not self.store.options.deletion_vectors_enabled or bucket < 0:
+            return None
+        return indexes.BucketIndexes(
+            self.store, partition, bucket, self.index_names, self.space, self.existing.index_files(partition, bucket)
+        )

@@ -10,6 +10,7 @@ from lsm.data_files.spill import SpillSpace
 from lsm.data_files.writer import FileTarget
 from lsm.rows_in.policy import DEFAULT_POLICY, RowPolicy
 from lsm.write_buffer.source import BufferedRows, Source
+from manifest.commit.index_change import IndexChange
 from manifest.commit.message import CommitMessage
 from manifest.entry.data_file import DataFileMeta
 from manifest.io.errors import UnmergeableRows, UnsupportedTable
@@ -25,6 +26,7 @@ from sparkexpr.values.column_type import Plain
 if TYPE_CHECKING:
     from fileindex.predicate.tree import Predicate
     from lsm.bucket.dynamic import BucketWriters
+    from lsm.compaction.secondary_indexes import BucketIndexes
     from lsm.deletion_vectors.maintainer import BucketVectors
 
 
@@ -50,6 +52,8 @@ class BucketContext:
     first_sequence: int | None = None
     vectors: BucketVectors | None = None
     """The bucket's deletion vectors; None for tables without."""
+    indexes: BucketIndexes | None = None
+    """The bucket's secondary indexes; None for tables without."""
     looked_up: set[str] = field(default_factory=set)
     """Names of files in which compactions looked up older versions of keys."""
     writes_changelog: bool = True
@@ -93,12 +97,13 @@ class BucketContext:
         compact_changelog: Sequence[DataFileMeta] = (),
         *,
         compaction_error: str | None = None,
+        upkeep: bool = False,
     ) -> CommitMessage:
         """Return the commit message of this bucket.
 
-        The message of a compaction includes its deletion-vector change.
+        The message of a compaction includes its changes of deletion vectors and of secondary indexes. With ``upkeep`` missing payloads are
+        built even if no file was compacted.
         """
-        compacted = self.vectors is not None and bool(compact_before or compact_after)
         return CommitMessage(
             partition=self.partition,
             bucket=self.bucket,
@@ -108,12 +113,28 @@ class BucketContext:
             compact_after=tuple(compact_after),
             changelog_files=tuple(changelog_files),
             compact_changelog=tuple(compact_changelog),
-            index_changes=(self.vectors.change(compaction=True),) if self.vectors is not None and compacted else (),
+            index_changes=self._index_changes(new_files, compact_before, compact_after, upkeep=upkeep),
             base_snapshot_id=self.base.id,
             base_manifest_list=self.base.delta_manifest_list,
             compact_read=tuple(sorted(self.looked_up.intersection(f.file_name for f in self.existing))) if compact_after else (),
             compaction_error=compaction_error,
         )
+
+    def _index_changes(
+        self,
+        new_files: Sequence[DataFileMeta],
+        compact_before: Sequence[DataFileMeta],
+        compact_after: Sequence[DataFileMeta],
+        *,
+        upkeep: bool,
+    ) -> tuple[IndexChange, ...]:
+        compacted = bool(compact_before or compact_after)
+        vectors = (self.vectors.change(compaction=True),) if self.vectors is not None and compacted else ()
+        if self.indexes is None or not (compacted or upkeep):
+            return vectors
+        replaced = {file.file_name for file in compact_before}
+        files = [file for file in (*self.existing, *new_files) if file.file_name not in replaced]
+        return (*vectors, *self.indexes.changes([*files, *compact_after]))
 
     def try_compaction(self, compact: Callable[[], object]) -> str | None:
         """Run a due compaction. Return its error, None if it succeeded.

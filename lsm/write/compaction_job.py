@@ -109,7 +109,7 @@ class CompactionJob:
         """Return the messages of buckets that changed."""
         for context, compactor in self._compactors:
             before, after, changelog_files = compactor.drain()
-            self._prepared.append(context.message((), before, after, (), changelog_files))
+            self._prepared.append(context.message((), before, after, (), changelog_files, upkeep=True))
         self._durable.flush()
         failpoints.point("after-data-files")
         return [message for message in self._prepared if not message.is_empty]
