@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, ClassVar
 
+from fileindex.sorted_index.build_options import SortedIndexKind
 from manifest.commit.index_change import IndexChange
 from manifest.commit.index_update import index_path
 from manifest.commit.message import CommitMessage
@@ -45,6 +46,8 @@ if TYPE_CHECKING:
     from manifest.io.file_io import FileIO
     from pyspark_paimon.request.engine import Engine
 
+_COPIED = frozenset([DELETION_VECTORS, HASH, *SortedIndexKind])
+"""Types of index files whose contents do not depend on the place of the table."""
 _CHUNK = 1 << 20
 _PIN_MILLIS = 86_400_000
 """A copy that was killed keeps its snapshot for a day."""
@@ -189,7 +192,7 @@ class CopyFiles(TaskOperation[CopyResult]):
         partitions = {entry.partition for entry in entries}
         indexes = [index for index in source.index_entries(snapshot) if index.partition in partitions]
         for index in indexes:
-            if index.index_type not in {DELETION_VECTORS, HASH}:
+            if index.index_type not in _COPIED:
                 raise UnsupportedTable(f"{source.root}: index file {index.file_name} of type {index.index_type} cannot be copied")
         return entries, indexes
 

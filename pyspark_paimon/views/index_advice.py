@@ -5,8 +5,10 @@ Indexes are built in memory for a sample of the files that a filter reads. Nothi
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,16 +19,23 @@ from fileindex.build.writer import DataFileIndexWriter
 from fileindex.format.container import ContainerReader, StoredIndex, write_index_container
 from fileindex.format.registry import INDEX_TYPES
 from fileindex.predicate.evaluate_rows import type_of
+from fileindex.predicate.projection import Projection
 from fileindex.predicate.required_texts import columns_required, required_texts
-from fileindex.predicate.tree import ColumnRef, Predicate, computed_predicates, leaves
-from fileindex.query.evaluate import evaluate
+from fileindex.predicate.tree import ColumnRef, Leaf, Predicate, columns_of, computed_predicates, leaves
+from fileindex.query.evaluate import answer_terms, evaluate
 from fileindex.query.metrics import IndexMetrics
-from fileindex.rowset.result import FileIndexResult, RowSet
+from fileindex.rowset.result import REMAIN, FileIndexResult, RowSet
+from fileindex.sorted_index.build_options import SortedIndexKind, SortedIndexOptions
+from fileindex.sorted_index.key_codec import supports
+from fileindex.sorted_index.kinds import open_sorted_index, sorted_index_writer
+from fileindex.sorted_index.payload_reader import SortedIndexReader
+from fileindex.sorted_index.sorted_rows import SortedRows, sort_rows
 from lsm.read.data_file import DataFileRead
 from lsm.read.file_filter import FileFilter
 from lsm.scan.plan import ScanPlan
 from lsm.scan.splits import DataSplit
 from manifest.entry.data_file import DataFileMeta
+from manifest.schema.secondary_index import can_have_secondary_indexes, secondary_indexes
 from manifest.store import FileStore
 from paimon_base.errors import PaimonError
 from paimon_base.thresholds import thresholds
@@ -118,6 +127,7 @@ class IndexAdvice:
         for split, file, filter_numbers in self._sample():
             self._measure(split, file, filter_numbers)
         declared = {(str(spec.column), spec.index_type) for spec in self.store.schema.file_index.specs}
+        declared |= {(index.column, f"pk-{index.kind}") for index in secondary_indexes(self.store.schema)}
         rows = [row for number in range(len(self.filters)) for row in self._rows(number, declared)]
         return pa.Table.from_pylist(rows, INDEX_ADVICE)
 
@@ -155,6 +165,7 @@ class IndexAdvice:
         specs: list[IndexSpec] = []
         for column in dict.fromkeys(column for predicate in predicate_by_filter.values() for column in _columns(predicate)):
             specs += self._specs(column, ColumnRef(names[column.name], column.key), schema.column_types)
+        self._measure_secondary(split, file, predicate_by_filter, names)
         for (column, index_type), payloads in self._build(split, file, specs).items():
             container = write_index_container(payloads)
             size = sum(len(payload or b"") for _, _, payload in payloads)
@@ -164,6 +175,27 @@ class IndexAdvice:
                 if notes.by_index:
                     shown = str(ColumnRef(names[column.name], column.key))
                     self._effects.setdefault((number, shown, index_type), _Effect()).add(result, file.row_count, size)
+
+    def _measure_secondary(
+        self, split: DataSplit, file: DataFileMeta, predicate_by_filter: Mapping[int, Predicate], names: Mapping[str, str]
+    ) -> None:
+        """Build the secondary indexes that may serve a file's filters as if it were a level, and ask each alone."""
+        if not can_have_secondary_indexes(self.store.schema):
+            return
+        schema = self.store.schemas.get(file.schema_id)
+        columns = dict.fromkeys(leaf.column for predicate in predicate_by_filter.values() for leaf in leaves(predicate))
+        for column in columns:
+            column_type = schema.column_types[column.name]
+            if column.key is not None or not supports(column_type):
+                continue
+            read = DataFileRead(self.store.with_schema(schema), split.partition, split.bucket, file, [column.name], use_index=False)
+            rows = sort_rows((batch.column(0) for batch in read.batches()), column_type)
+            for kind in SortedIndexKind:
+                reader = _built(SortedIndexOptions.parse(kind, names[column.name], self.store.schema.options), column_type, rows)
+                for number, predicate in predicate_by_filter.items():
+                    if column.name in columns_of(predicate):
+                        effect = self._effects.setdefault((number, names[column.name], f"pk-{kind}"), _Effect())
+                        effect.add(_answer(reader, column, predicate), file.row_count, reader.size)
 
     def _specs(self, column: ColumnRef, of_table: ColumnRef, types: Mapping[str, ColumnType]) -> Iterator[IndexSpec]:
         """Yield every index that a column of a file can have, with the table's options where it is declared."""
@@ -215,10 +247,35 @@ class IndexAdvice:
                 "estimated_bytes": round(effect.bytes / effect.rows * self.row_count),
                 "sampled_files": files,
                 "sampled_rows": rows,
-                "option": option_key(kind, "columns"),
+                "option": f"{kind}.index.columns" if kind.startswith("pk-") else option_key(kind, "columns"),
             }
         if not mine:
             yield {"filter": self.filters[number].text, "sampled_files": files, "sampled_rows": rows}
+
+
+def _built(options: SortedIndexOptions, column_type: ColumnType, rows: SortedRows) -> SortedIndexReader:
+    """Return the reader of a payload in memory."""
+    payload = io.BytesIO()
+    writer = sorted_index_writer(options, column_type, payload.write)
+    writer.add(rows.values, rows.ordinals, rows.counts)
+    writer.add_nulls(rows.null_ordinals)
+    meta, data = writer.finish(), payload.getvalue()
+    read = partial(_part, data)
+    return open_sorted_index(options.kind, read, len(data), column_type=column_type, row_count=writer.row_count, meta=meta)
+
+
+def _part(data: bytes, offset: int, length: int) -> bytes:
+    return data[offset : offset + length]
+
+
+def _answer(reader: SortedIndexReader, column: ColumnRef, predicate: Predicate) -> FileIndexResult:
+    """Return what an index of one column says about a filter."""
+
+    def leaf(condition: Leaf) -> FileIndexResult:
+        return reader.evaluate(condition) if condition.column == column else REMAIN
+
+    (result,) = answer_terms([Projection(predicate, exact=True)], leaf, lambda _: REMAIN)
+    return result
 
 
 def _columns(predicate: Predicate) -> Iterator[ColumnRef]:

@@ -25,6 +25,7 @@ from manifest.store import FileStore
 from paimon_base.errors import CorruptFile, PaimonError
 from pyspark_paimon.request.partition_spec import display_partition
 from pyspark_paimon.request.requests import IndexView
+from pyspark_paimon.views.secondary_index_view import secondary_index_rows
 from sparkexpr.values.column_type import ColumnType
 
 Row: TypeAlias = dict[str, Any]
@@ -88,7 +89,8 @@ def index_health_table(store: FileStore, snapshot: Snapshot | None, threads: int
     """Return how well every index of every live file works.
 
     The columns are ``INDEX_HEALTH``. Index payloads and the footers of data files are read. Damage is reported in ``note``;
-    ``column_name`` is null if the whole container is damaged.
+    ``column_name`` is null if the whole container is damaged. Secondary indexes have a row for each payload, and one for each level of a bucket
+    with files outside of them.
 
     most_files: Largest number of files to check. If there are more, the largest files are checked.
     """
@@ -96,7 +98,8 @@ def index_health_table(store: FileStore, snapshot: Snapshot | None, threads: int
     if most_files is not None and len(entries) > most_files:
         entries = sorted(entries, key=lambda entry: -entry.file.file_size)[:most_files]
     rows = map_in_threads(partial(_health_rows, store), entries, threads)
-    return pa.Table.from_pylist([row for file_rows in rows for row in file_rows], INDEX_HEALTH)
+    of_files = [row for file_rows in rows for row in file_rows]
+    return pa.Table.from_pylist([*of_files, *secondary_index_rows(store, snapshot)], INDEX_HEALTH)
 
 
 def built_indexes(indexes: pa.Table) -> list[Row]:

@@ -16,12 +16,18 @@ from fileindex.format.container import ContainerEntry, ContainerReader
 from fileindex.format.registry import STORED_TYPES
 from fileindex.predicate.evaluate_rows import type_of
 from fileindex.predicate.tree import ColumnRef
+from fileindex.rowset.roaring import rows_to_bitmap
+from fileindex.sorted_index.build_options import SortedIndexKind
+from fileindex.sorted_index.key_codec import supports
 from fileindex.verify.rebuild import BROKEN_INDEX, RebuiltIndex, rebuild_index
 from lsm.bucket.dynamic import read_hashes
 from lsm.deletion_vectors.reader import DeletionFile, read_deletion_vector
 from lsm.file_index.locate import index_place
+from lsm.secondary_index.answers import open_index
+from lsm.secondary_index.payloads import payload_of
 from manifest.entry.index_manifest import DELETION_VECTORS, HASH
 from manifest.io.errors import UnsupportedTable
+from manifest.schema.secondary_index import SecondaryIndex
 from manifest.schema.table_schema import TableSchema
 from manifest.store import FileStore
 from paimon_base.errors import CorruptFile, PaimonError
@@ -133,7 +139,7 @@ class CheckedFileIndexes:
 def check_index_file(store: FileStore, unit: IndexUnit, findings: Findings) -> None:
     """Check a deletion-vector or hash index file.
 
-    The file must exist and have the right size.
+    It has deletion vectors, hashes, or a payload. The file must exist and have the right size.
     """
     entry = unit.entry
     if entry.index_type == DELETION_VECTORS:
@@ -142,6 +148,9 @@ def check_index_file(store: FileStore, unit: IndexUnit, findings: Findings) -> N
     elif entry.index_type == HASH:
         wrong = _hashes(store, unit)
         kind = ProblemKind.HASH_INDEX
+    elif entry.index_type in set(SortedIndexKind) and store.schema.is_primary_key_table:
+        wrong = _payload(store, unit, findings)
+        kind = ProblemKind.FILE_INDEX
     else:
         findings.unchecked[f"index files of type '{entry.index_type}'"] += 1
         return
@@ -149,6 +158,40 @@ def check_index_file(store: FileStore, unit: IndexUnit, findings: Findings) -> N
     path = store.paths.index(entry.file_name, store.partition.decode(entry.partition), entry.bucket, entry.external_path)
     for message in wrong:
         findings.add(kind, path, message, unit.origin, manifest=unit.manifest, partition_and_bucket=partition_and_bucket)
+
+
+def _payload(store: FileStore, unit: IndexUnit, findings: Findings) -> Iterator[str]:
+    """Yield the problems of a secondary index's payload.
+
+    It must list its data files, and have each of their rows once.
+    """
+    entry = unit.entry
+    findings.counts["secondary index payloads"] += 1
+    if entry.indexed is None or entry.indexed.source_meta is None:
+        yield "does not say which data files it covers, as Paimon 1.4 rewrites it: it answers nothing; compact(full=True) drops it"
+        return
+    field = next((field for field in store.schema.fields if field.id == entry.indexed.field_id), None)
+    if field is None or not supports(field.type.column_type):
+        yield f"is of column id {entry.indexed.field_id}, which the table does not have; compact(full=True) drops it"
+        return
+    index = SecondaryIndex(field.name, field.id, SortedIndexKind(entry.index_type), field.type.column_type, None)
+    payload = payload_of([index], entry)
+    if payload is None:
+        yield "has an entry that is not understood, so it is not used; compact(full=True) builds it again"
+        return
+    try:
+        reader = open_index(store, payload)
+        seen = reader.nulls()
+        for block in reader.walk():
+            seen |= rows_to_bitmap(block.ordinals)
+    except (*BROKEN_INDEX, OSError) as error:
+        yield (
+            f"cannot be read: {_message(error)}; its files are read without it. Take column '{field.name}' out of option "
+            f"'{index.kind.columns_option}', call compact(full=True), and put it back"
+        )
+        return
+    if len(seen) != entry.row_count:
+        yield f"has {len(seen)} of {entry.row_count} rows"
 
 
 def _vectors(store: FileStore, unit: IndexUnit, findings: Findings) -> Iterator[str]:
