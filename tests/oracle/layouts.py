@@ -6,7 +6,7 @@ import random
 from collections.abc import Collection
 
 from fileindex.build.options import option_key
-from tests.oracle.tables import COLUMNS, OPTIONAL, Spec, Step
+from tests.oracle.tables import CHANGED, COLUMNS, OPTIONAL, Spec, Step
 from tests.oracle.values import VALUES, Row
 
 INDEXABLE = {
@@ -16,6 +16,8 @@ INDEXABLE = {
     "bloom-filter": ("i", "e", "b", "s", "d", "t", "dt", "m[k]", "k"),
     "ngram-filter": ("s",),
 }
+
+SECONDARY = ("id", "p", "i", "e", "b", "s", "d", "n", "t", "dt", "bo", "k", "h", "g")
 
 
 def draw_spec(draw: random.Random) -> Spec:
@@ -53,7 +55,21 @@ def draw_spec(draw: random.Random) -> Spec:
     optional = tuple(ident for ident in OPTIONAL if draw.random() < 0.4 and (ident != "v" or "file.format" not in options))
     options |= draw_indexes(draw, COLUMNS + optional)
     steps = _draw_steps(draw, engine, COLUMNS + optional, crosses=crosses)
+    options |= _draw_secondary_indexes(options, COLUMNS + optional, steps) if is_keyed else {}
     return Spec(engine, keys, partitions, tuple(options.items()), steps, draw.random() < 0.7, optional)
+
+
+def _draw_secondary_indexes(options: dict[str, str], there: Collection[str], steps: tuple[Step, ...]) -> dict[str, str]:
+    """Options of indexes that compactions build, on columns that keep name and type."""
+    draw = random.Random(repr(steps))
+    if options.get("deletion-vectors.enabled") != "true" or options["bucket"] == "-1" or draw.random() < 0.2:
+        return {}
+    changing = {CHANGED[step.verb] for step in steps if step.verb in CHANGED}
+    columns = [column for column in SECONDARY if column in there and column not in changing and draw.random() < 0.5]
+    btrees = [column for column in columns if draw.random() < 0.5]
+    lists = {"btree": btrees, "bitmap": [column for column in columns if column not in btrees]}
+    sizes = {"btree-index.block-size": draw.choice(["1 b", "64 kb"]), "bitmap-index.dictionary-block-size": draw.choice(["1 b", "16 kb"])}
+    return {f"pk-{kind}.index.columns": ",".join(chosen) for kind, chosen in lists.items() if chosen} | (sizes if columns else {})
 
 
 def draw_indexes(draw: random.Random, there: Collection[str]) -> dict[str, str]:

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from tests.oracle import faults_of_indexes, faults_of_pruning, faults_of_rows
+from tests.oracle import faults_of_indexes, faults_of_pruning, faults_of_rows, faults_of_secondary
 from tests.oracle.patching import Fault, forget_lazy_attributes, restore
 
-FAULTS: dict[str, Fault] = {**faults_of_pruning.FAULTS, **faults_of_indexes.FAULTS, **faults_of_rows.FAULTS}
+FAULTS: dict[str, Fault] = {**faults_of_pruning.FAULTS, **faults_of_indexes.FAULTS, **faults_of_rows.FAULTS, **faults_of_secondary.FAULTS}
 """Each planted fault by its name."""
 
 

@@ -14,7 +14,7 @@ from tests.oracle.values import TYPES, Names, Row
 COLUMNS = ("id", "p", "i", "e", "b", "s", "d", "n", "t", "dt", "bo", "l", "r", "m")
 OPTIONAL = ("k", "h", "g", "v")
 
-_CHANGED = {"add": "z", "widen": "e", "widen_small": "k", "rescale": "n", "replace": "g2"}
+CHANGED = {"add": "z", "widen": "e", "widen_small": "k", "rescale": "n", "replace": "g2"}
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ class Spec:
         """Columns that some index covers, perhaps in some files only, and those that change."""
         options = [*self.options, *(option for step in self.steps for option in step.options)]
         named = {name for key, value in options if key.endswith(".columns") for name in value.split(",")}
-        return named | {_CHANGED[step.verb] for step in self.steps if step.verb in _CHANGED}
+        return named | {CHANGED[step.verb] for step in self.steps if step.verb in CHANGED}
 
     def shrunk(self) -> Iterator[Spec]:
         """Simpler tables: fewer steps, fewer rows, fewer options."""
