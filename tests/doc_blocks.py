@@ -48,7 +48,7 @@ _FOLDERS = ("/warehouse", "/landing", "/checkpoints", "/reports")
 PLACES = (*(f"/tmp{folder}" for folder in _FOLDERS), *_FOLDERS)
 RUN = {"python", "bash", "sql"}
 SHOWN = {"", "text", "toml", "yaml", "ini", "properties", "mermaid", "markdown"}
-_STAGES = "snapshot|manifest list|manifest ranges|partition|bucket|level|key range|value stats|embedded index|splits|file index|index |row groups|key candidates|rows"
+_STAGES = "snapshot|manifest list|manifest ranges|partition|bucket|level|key range|value stats|embedded index|secondary index|splits|file index|index |row groups|key candidates|rows"
 MASKS = (
     ("<uuid>", r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"),
     ("<time>", r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:?\d\d| UTC)?"),

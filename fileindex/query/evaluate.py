@@ -6,7 +6,7 @@ The result is REMAIN (unknown), SKIP (no row matches), or a set of rows.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial, reduce
+from functools import partial
 
 from fileindex.format.container import NGRAMS, ContainerEntry, ContainerReader
 from fileindex.format.ngram_filter import NgramFilterReader
@@ -59,7 +59,10 @@ def evaluate_terms(
         return [REMAIN] * len(terms)
     indexes = FileIndexes(container, types, row_count, notes)
     results = answer_terms(terms, partial(_leaf, indexes), partial(_computed, indexes))
-    indexes.record_usage(reduce(lambda together, result: together.and_(result), results, REMAIN))
+    together: FileIndexResult = REMAIN
+    for result in results:
+        together = together.and_(result)
+    indexes.record_usage(together)
     return results
 
 

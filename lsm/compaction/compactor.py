@@ -92,6 +92,7 @@ class CompactionContext:
         knows_all_columns: Whether no file has a newer schema. False: nothing is compacted, because a rewrite would lose the added columns.
         has_no_deletes: Proves that a file has no deletes. A moved file then counts as compacted, which secondary indexes need. None: a moved
             file keeps its source, as in Paimon.
+        is_unindexed: Whether no secondary index can cover a file as it is. A full compaction rewrites it. None: the table has no such index.
         clock: Milliseconds of the local wall clock, like ``creation_time`` of files.
         name: Table and bucket, for logs.
     """
@@ -105,6 +106,7 @@ class CompactionContext:
     retention: DeleteRetention | None = None
     knows_all_columns: bool = True
     has_no_deletes: Callable[[DataFileMeta], bool] | None = None
+    is_unindexed: Callable[[DataFileMeta], bool] | None = None
     clock: MillisClock = wall_clock_millis
     name: str = "bucket"
 
@@ -274,7 +276,7 @@ class BucketCompactor:
     def _is_stale(self, file: DataFileMeta) -> bool:
         """Return whether a full compaction would remove a file's rows, or make it known to indexes."""
         retention, vectors = self.context.retention, self.context.vectors
-        if self.context.has_no_deletes is not None and file.file_source != FileSource.COMPACT:
+        if self.context.is_unindexed is not None and self.context.is_unindexed(file):
             return True
         drops = bool(file.delete_row_count) and (retention is None or retention.is_over(file))
         return drops or self._has_expired_rows(file) or (vectors is not None and file.file_name in vectors)

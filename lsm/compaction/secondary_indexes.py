@@ -82,8 +82,8 @@ class BucketIndexes:
                 same = [payload.entry.file_name for payload in of_index if payload.source == source]
                 if len(same) == 1:
                     kept.add(same[0])
-                elif (payload := self._try_build(index, source, files)) is not None:
-                    new.append(payload)
+                elif (built := self._try_build(index, source, files)) is not None:
+                    new.append(built)
         removed = [entry for entry in present if entry.file_name not in kept]
         if not new and not removed:
             return None

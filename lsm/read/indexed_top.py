@@ -19,7 +19,7 @@ from lsm.deletion_vectors.reader import DeletionFile, dead_rows
 from lsm.keys.order_by import RowOrder
 from lsm.scan.splits import DataSplit
 from lsm.secondary_index.answers import open_index
-from lsm.secondary_index.payloads import LiveFiles, Payload, live_payloads
+from lsm.secondary_index.payloads import LiveFile, LiveFiles, Payload, live_payloads
 from lsm.secondary_index.selection import IndexedRows, IndexSelection
 from manifest.commit.conflicts import BucketId
 from manifest.entry.data_file import DataFileMeta, FileSource
@@ -60,7 +60,7 @@ class IndexedTop:
         if not live:
             return list(splits)
         entries = self.store.index_entries(self.store.snapshots.get(splits[0].snapshot_id))
-        for payload in live_payloads([self.index], entries, live):
+        for payload in live_payloads(self.store, [self.index], entries, live):
             try:
                 selected.update(self._rows(payload, live[payload.bucket]))
             except Exception as error:  # noqa: BLE001 - a damaged payload or a failing store must not fail the read
@@ -68,8 +68,8 @@ class IndexedTop:
                 _LOG.warning("%s: payload %s: %s; its files are read instead", self.store.root, name, describe_error(error))
         return [restricted for split in splits if (restricted := self._restricted(split, selected)).files]
 
-    def _live(self, splits: Sequence[DataSplit]) -> dict[BucketId, dict[str, tuple[int, int]]]:
-        live: dict[BucketId, dict[str, tuple[int, int]]] = {}
+    def _live(self, splits: Sequence[DataSplit]) -> dict[BucketId, dict[str, LiveFile]]:
+        live: dict[BucketId, dict[str, LiveFile]] = {}
         for split in splits:
             if not split.has_independent_files:
                 continue
@@ -77,12 +77,12 @@ class IndexedTop:
             for file in filter(_is_covered, split.files):
                 if split.index_selection is not None:
                     self._selections[file.file_name] = split.index_selection
-                live.setdefault((split.partition, split.bucket), {})[file.file_name] = file.level, file.row_count
+                live.setdefault((split.partition, split.bucket), {})[file.file_name] = LiveFile(file.level, file.row_count, file.schema_id)
         return live
 
     def _rows(self, payload: Payload, live: LiveFiles) -> Iterator[tuple[tuple[BucketId, str], BitMap]]:
         source, starts = payload.source, payload.offsets()
-        there = [(number, file) for number, file in enumerate(source.files) if live.get(file.name, (0, 0))[0] == source.level]
+        there = [(number, file) for number, file in enumerate(source.files) if file.name in live and live[file.name].level == source.level]
         candidates: dict[int, BitMap] = {}
         for number, file in there:
             rows = self._candidates(file.name, file.row_count)

@@ -246,8 +246,8 @@ class SplitRead:
     def _file(self, file: DataFileMeta, **options: Any) -> DataFileRead:
         """Return a read of a file. ``options`` are fields of ``DataFileRead``."""
         vector = self._deletion_files.get(file.file_name)
-        shared = {"deletion_file": vector, "indexed": self.split.index_selection}
-        return DataFileRead(self.store, self.split.partition, self.split.bucket, file, **shared, **options)
+        place = self.store, self.split.partition, self.split.bucket, file
+        return DataFileRead(*place, deletion_file=vector, indexed=self.split.index_selection, **options)
 
     def with_row_numbers(self) -> Iterator[Any]:
         """Yield the rows of a table with row tracking.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from pyroaring import BitMap
@@ -92,7 +93,7 @@ def ask_indexes(
     answers = IndexAnswers(np.ones(len(files), np.bool_))
     live = compacted_files(files)
     found: dict[tuple[BucketId, str], _FileRows] = {}
-    for group in _groups(store, live_payloads(indexes, entries, live), notes):
+    for group in _groups(store, live_payloads(store, indexes, entries, live), notes):
         results = group.answer(inside(group.bucket[0]))
         answers.levels += 1
         answers.payload_bytes += group.size
@@ -133,7 +134,7 @@ class _Group:
     store: FileStore
     payloads: Sequence[Payload]
     notes: IndexMetrics
-    _readers: dict[str, SortedIndexReader | None] = field(default_factory=dict)
+    _readers: dict[str, SortedIndexReader[Any] | None] = field(default_factory=dict)
 
     @property
     def bucket(self) -> BucketId:
@@ -200,13 +201,13 @@ class _Group:
         source, starts = self.payloads[0].source, self.payloads[0].offsets()
         bounds = np.searchsorted(ordinals, starts)
         for number, file in enumerate(source.files):
-            if live.get(file.name, (0, 0))[0] != source.level:
+            if file.name not in live or live[file.name].level != source.level:
                 continue
             positions = ordinals[bounds[number] : bounds[number + 1]] - starts[number].astype(np.uint32)
             if proven or positions.size < file.row_count:
                 yield file.name, _FileRows(rows_to_bitmap(positions), proven)
 
-    def _reader(self, payload: Payload) -> SortedIndexReader:
+    def _reader(self, payload: Payload) -> SortedIndexReader[Any]:
         name = payload.index.column
         if name not in self._readers:
             self._readers[name] = None
@@ -225,7 +226,7 @@ def _groups(store: FileStore, payloads: Sequence[Payload], notes: IndexMetrics) 
     return [_Group(store, members, notes) for members in by_files.values()]
 
 
-def open_index(store: FileStore, payload: Payload) -> SortedIndexReader:
+def open_index(store: FileStore, payload: Payload) -> SortedIndexReader[Any]:
     """Return the reader of a payload. Nothing is read yet."""
     entry = payload.entry
     path = store.paths.index(entry.file_name, store.partition.decode(entry.partition), entry.bucket, entry.external_path)

@@ -1,27 +1,38 @@
 """Payloads of a snapshot that may answer for its files.
 
-A payload lists the files of one level. It counts if the listed files that are live on that level have the listed row counts. Other
-files of the level are read as usual.
+A payload lists the files of one level. It counts if the listed files that are live on that level have the listed row counts, and were
+written with the column's type. Other files of the level are read as usual.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
 from fileindex.sorted_index.index_meta import SortedIndexMeta, SourceMeta
 from manifest.commit.conflicts import BucketId
 from manifest.entry.columns import EntryColumns
+from manifest.entry.data_file import DataFileMeta, FileSource
 from manifest.entry.index_manifest import IndexManifestEntry
-from manifest.schema.secondary_index import SecondaryIndex
+from manifest.schema.secondary_index import SecondaryIndex, secondary_indexes
+from manifest.store import FileStore
 from paimon_base.errors import CorruptIndex
 from sparkexpr.values.arrays import Int64s
 
-LiveFiles: TypeAlias = Mapping[str, tuple[int, int]]
-"""Level and row count of the compacted files of a bucket, by name."""
+
+class LiveFile(NamedTuple):
+    """A compacted file of a snapshot."""
+
+    level: int
+    row_count: int
+    schema_id: int
+
+
+LiveFiles: TypeAlias = Mapping[str, LiveFile]
+"""Compacted files of a bucket, by name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +76,7 @@ def payload_of(indexes: Sequence[SecondaryIndex], entry: IndexManifestEntry) -> 
 
 
 def live_payloads(
-    indexes: Sequence[SecondaryIndex], entries: Iterable[IndexManifestEntry], live: Mapping[BucketId, LiveFiles]
+    store: FileStore, indexes: Sequence[SecondaryIndex], entries: Iterable[IndexManifestEntry], live: Mapping[BucketId, LiveFiles]
 ) -> list[Payload]:
     """Return the payloads that may answer for some of the live files.
 
@@ -75,22 +86,41 @@ def live_payloads(
     for entry in entries:
         files = live.get((entry.partition, entry.bucket))
         payload = None if files is None else payload_of(indexes, entry)
-        if files is not None and payload is not None and _fits(payload, files):
+        if files is not None and payload is not None and _fits(store, payload, files):
             by_level.setdefault((payload.bucket, payload.index.field_id, payload.source.level), []).append(payload)
     return [payloads[0] for payloads in by_level.values() if len(payloads) == 1]
 
 
-def _fits(payload: Payload, files: LiveFiles) -> bool:
-    present = [(files[file.name], file.row_count) for file in payload.source.files if file.name in files]
-    on_level = [rows == listed for (level, rows), listed in present if level == payload.source.level]
-    return bool(on_level) and all(on_level)
+def _fits(store: FileStore, payload: Payload, files: LiveFiles) -> bool:
+    listed = [(files[file.name], file) for file in payload.source.files if file.name in files]
+    on_level = [(live, file) for live, file in listed if live.level == payload.source.level]
+    return bool(on_level) and all(
+        live.row_count == file.row_count and keeps_type(store, payload.index, live.schema_id) for live, file in on_level
+    )
 
 
-def compacted_files(entries: EntryColumns) -> dict[BucketId, dict[str, tuple[int, int]]]:
+def keeps_type(store: FileStore, index: SecondaryIndex, schema_id: int) -> bool:
+    """Return whether the column has its present type in files of a schema, or is not in them.
+
+    The keys of a payload have the encoding of the type that the column had when it was built, and nothing says which that was. A column can
+    change its type while no option names it.
+    """
+    field = next((field for field in store.schemas.get(schema_id).fields if field.id == index.field_id), None)
+    return field is None or field.type.column_type == index.type
+
+
+def is_unindexed(store: FileStore, file: DataFileMeta) -> bool:
+    """Return whether payloads leave a file out, or do not count because of it."""
+    indexes = secondary_indexes(store.schema)
+    return file.file_source != FileSource.COMPACT or not all(keeps_type(store, index, file.schema_id) for index in indexes)
+
+
+def compacted_files(entries: EntryColumns) -> dict[BucketId, dict[str, LiveFile]]:
     """Return the files of each bucket that an index may cover."""
     compacted = entries.select(~entries.is_appended & (entries.level > 0))
-    files: dict[BucketId, dict[str, tuple[int, int]]] = {}
-    columns = (compacted.partition, compacted.bucket.tolist(), compacted.file_name, compacted.level.tolist(), compacted.row_count.tolist())
-    for partition, bucket, name, level, rows in zip(*columns, strict=True):
-        files.setdefault((partition, bucket), {})[name] = level, rows
+    files: dict[BucketId, dict[str, LiveFile]] = {}
+    numbers = (compacted.bucket, compacted.level, compacted.row_count, compacted.schema_id)
+    columns = (compacted.partition, compacted.file_name, *(column.tolist() for column in numbers))
+    for partition, name, bucket, level, rows, schema_id in zip(*columns, strict=True):
+        files.setdefault((partition, bucket), {})[name] = LiveFile(level, rows, schema_id)
     return files

@@ -23,10 +23,12 @@ from paimon_base.lazy import LazyModule
 if TYPE_CHECKING:
     from lsm.compaction import full_changelog_rewriter, lookup_rewriter
     from lsm.read import data_file
+    from lsm.secondary_index import payloads
 else:
     full_changelog_rewriter = LazyModule("lsm.compaction.full_changelog_rewriter")
     lookup_rewriter = LazyModule("lsm.compaction.lookup_rewriter")
     data_file = LazyModule("lsm.read.data_file")
+    payloads = LazyModule("lsm.secondary_index.payloads")
 
 
 class Compactor(Protocol):
@@ -78,6 +80,7 @@ def merge_tree_compactor(context: BucketContext, new_files: Sequence[DataFileMet
         retention=retention,
         knows_all_columns=context.knows_all_columns,
         has_no_deletes=partial(_has_no_deletes, context) if secondary_indexes(schema) else None,
+        is_unindexed=partial(payloads.is_unindexed, store) if secondary_indexes(schema) else None,
         name=f"{store.root}: bucket {context.bucket}",
     )
     return BucketCompactor(compaction, levels)

@@ -279,12 +279,11 @@ def _refuse_drop(schema: TableSchema, path: Sequence[str]) -> None:
 
 
 def _refuse_indexed(schema: TableSchema, column: str) -> None:
-    """Raise ``InvalidSchema`` if another engine keeps an index of the column."""
+    """Raise ``InvalidSchema`` if the column has a secondary index."""
     option = secondary_index_option(schema.options, column)
     if option is not None:
         raise InvalidSchema(
-            f"column '{column}' is named by option '{option}': another engine keeps an index of it, which would go stale; "
-            "remove the index with that engine first"
+            f"column '{column}' is named by option '{option}': its index has the values as they are; take the column out of the option first"
         )
 
 

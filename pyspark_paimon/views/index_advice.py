@@ -253,7 +253,7 @@ class IndexAdvice:
             yield {"filter": self.filters[number].text, "sampled_files": files, "sampled_rows": rows}
 
 
-def _built(options: SortedIndexOptions, column_type: ColumnType, rows: SortedRows) -> SortedIndexReader:
+def _built(options: SortedIndexOptions, column_type: ColumnType, rows: SortedRows) -> SortedIndexReader[Any]:
     """Return the reader of a payload in memory."""
     payload = io.BytesIO()
     writer = sorted_index_writer(options, column_type, payload.write)
@@ -268,7 +268,7 @@ def _part(data: bytes, offset: int, length: int) -> bytes:
     return data[offset : offset + length]
 
 
-def _answer(reader: SortedIndexReader, column: ColumnRef, predicate: Predicate) -> FileIndexResult:
+def _answer(reader: SortedIndexReader[Any], column: ColumnRef, predicate: Predicate) -> FileIndexResult:
     """Return what an index of one column says about a filter."""
 
     def leaf(condition: Leaf) -> FileIndexResult:

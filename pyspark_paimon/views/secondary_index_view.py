@@ -28,7 +28,7 @@ def secondary_index_rows(store: FileStore, snapshot: Snapshot | None) -> Iterato
         return
     files = store.live_entries(snapshot)
     files = files.select(files.bucket >= 0)
-    payloads = live_payloads(indexes, store.index_entries(snapshot), compacted_files(files))
+    payloads = live_payloads(store, indexes, store.index_entries(snapshot), compacted_files(files))
     covered: dict[tuple[str, BucketId], set[str]] = {}
     for payload in payloads:
         names = covered.setdefault((payload.index.column, payload.bucket), set())

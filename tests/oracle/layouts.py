@@ -64,7 +64,7 @@ def _draw_secondary_indexes(options: dict[str, str], there: Collection[str], ste
     draw = random.Random(repr(steps))
     if options.get("deletion-vectors.enabled") != "true" or options["bucket"] == "-1" or draw.random() < 0.2:
         return {}
-    changing = {CHANGED[step.verb] for step in steps if step.verb in CHANGED}
+    changing = {{**CHANGED, "replace": "g", "rename": "s"}.get(step.verb) for step in steps}
     columns = [column for column in SECONDARY if column in there and column not in changing and draw.random() < 0.5]
     btrees = [column for column in columns if draw.random() < 0.5]
     lists = {"btree": btrees, "bitmap": [column for column in columns if column not in btrees]}

@@ -257,6 +257,21 @@ def test_indexed_columns_keep_name_and_type(create) -> None:
     assert table.scan("city = 'c7'").count() == 1
 
 
+def test_a_payload_from_before_a_change_of_type_does_not_answer(create) -> None:
+    options = {**INDEXED, "pk-btree.index.columns": "n", "pk-bitmap.index.columns": "id"}
+    table = create("id INT, n DECIMAL(10, 2)", options=options)
+    table.write([{"id": number, "n": Decimal(number) / 4} for number in range(100)])
+    table.compact(full=True)
+    table.alter_options({"pk-btree.index.columns": None})
+    table.change_type("n", "DECIMAL(20, 2)")
+    table.alter_options({"pk-btree.index.columns": "n"})
+    assert stage(table, "n = 1.25").note == "no payload covers these files"
+    assert table.scan("n = 1.25").count() == 1
+    table.compact(full=True)
+    assert stage(table, "n = 1.25").note.endswith("1 row selected")
+    assert table.scan("n = 1.25").count() == 1
+
+
 def test_a_column_added_later_is_null_in_older_files(create) -> None:
     table = loaded(create, 10)
     table.add_column("more", "TIMESTAMP(6)")
