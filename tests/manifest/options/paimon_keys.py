@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from manifest.options.known_keys import REFUSED, REFUSED_PREFIXES, Refusal
+from manifest.options.known_keys import REFUSED, Refusal
+from manifest.options.secondary_indexes import REFUSED_PREFIXES
 
 _LINES = (Path(__file__).with_name("paimon_keys.txt")).read_text().splitlines()[1:]
 PAIMON_KEYS: dict[str, tuple[str, ...]] = {key: tuple(formers) for key, *formers in map(str.split, _LINES)}

@@ -179,9 +179,9 @@ def test_what_may_not_change_is_refused_by_name(schema, change, reason):
         ChangeType(path=("who", "age"), type="BIGINT"),
     ],
 )
-def test_columns_of_another_engines_index_stay(schema, option, change):
+def test_columns_of_a_secondary_index_stay(schema, option, change):
     indexed = schema.model_copy(update={"options": {**schema.options, option: "day, qty,who"}})
-    with pytest.raises(InvalidSchema, match=rf"is named by option '{re.escape(option)}': another engine keeps an index"):
+    with pytest.raises(InvalidSchema, match=rf"is named by option '{re.escape(option)}': its index has the values"):
         evolve(indexed, [change])
     other = schema.model_copy(update={"options": {**schema.options, option: "tags"}})
     assert "qty" not in evolve(other, [DropColumn(path=("qty",))]).names

@@ -277,8 +277,8 @@ REFUSING: dict[str, tuple[list[str], dict[str, str]]] = {
     "deletes are dropped": (["id"], {"ignore-delete": "true"}),
     "deletes are merged": (["id"], {"merge-engine": "aggregation"}),
     "postponed deletes are dropped": (["id"], {"bucket": "-2", "ignore-delete": "true"}),
-    "an index of another engine": (["id"], {"pk-btree.index.columns": "v"}),
-    "an index of values of another engine": (["id"], {"pk-bitmap.index.columns": "v"}),
+    "an index of another engine": (["id"], {"pk-full-text.index.columns": "v"}),
+    "an index of values of another engine": (["id"], {"pk-vector.index.columns": "v"}),
     "Iceberg metadata of Avro files": (["id"], {"metadata.iceberg.storage": "table-location", "file.format": "avro"}),
     "Iceberg metadata beside retained deletes": (
         ["id"], {"metadata.iceberg.storage": "table-location", "sequence.field": "n", "delete.time-retained": "9 d"},
