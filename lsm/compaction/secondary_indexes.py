@@ -6,9 +6,9 @@ that nobody will look at are removed. A payload that cannot be built is left out
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -17,6 +17,8 @@ import pyarrow.compute as pc
 from fileindex.sorted_index.build_options import SortedIndexKind, SortedIndexOptions
 from fileindex.sorted_index.index_meta import SortedIndexMeta, SourceFile, SourceMeta
 from fileindex.sorted_index.kinds import sorted_index_writer
+from fileindex.sorted_index.payload_writer import SortedIndexWriter
+from fileindex.sorted_index.sorted_rows import sort_rows
 from lsm.data_files.spill import SpillSpace
 from lsm.keys.encoding import one_array
 from lsm.keys.sort import SortKey
@@ -35,7 +37,7 @@ from manifest.store import FileStore
 from paimon_base.log import logger_of
 
 _LOG = logger_of(__name__)
-_ORDINAL = "_ORDINAL"
+_ORDINAL, _ORDINAL_BYTES = "_ORDINAL", 8
 
 
 @dataclass(frozen=True)
@@ -107,35 +109,54 @@ class BucketIndexes:
         name = self.names.next()
         path = self.store.paths.index(name, self.store.partition.decode(self.partition), self.bucket)
         output = OutputFile(self.store.file_io, path)
-        buffer = SortBuffer(SortKey((index.column, _ORDINAL)), Deduplicate(), 0)  # ordinals make keys unique, so no row is dropped
         try:
             writer = sorted_index_writer(options, index.type, output.open().write)
-            for rows in self._rows(index.column, files):
-                is_null = pc.is_null(rows.column(index.column))
-                writer.add_nulls(_ordinals(rows.filter(is_null)))
-                present = rows.filter(pc.invert(is_null))
-                if present.num_rows:
-                    buffer.add(Source(present.combine_chunks()), None)
-                if buffer.held.size > self.store.options.write_buffer_size:
-                    buffer.spill(self.space)
-            for rows in buffer.drain(self.space):
-                writer.add(one_array(rows.column(index.column)), _ordinals(rows))
+            self._add_rows(writer, index, self._columns(index.column, files))
             meta = writer.finish()
             size = output.finish()
         except BaseException:
             output.abort()
             raise
-        finally:
-            buffer.clear()
         return _file(name, size, index, source, meta)
 
-    def _rows(self, column: str, files: Sequence[DataFileMeta]) -> Iterator[Any]:
-        """Yield the physical rows of files, with their ordinals."""
-        start = 0
+    def _columns(self, column: str, files: Sequence[DataFileMeta]) -> Iterator[pa.Array]:
+        """Yield the column's values of all physical rows of files."""
         for file in files:
             for rows in file_rows(self.store, self.partition, self.bucket, file, columns=(column,)):
-                yield rows.append_column(_ORDINAL, pa.array(np.arange(start, start + rows.num_rows)))
-                start += rows.num_rows
+                yield one_array(rows.column(column))
+
+    def _add_rows(self, writer: SortedIndexWriter, index: SecondaryIndex, columns: Iterator[pa.Array]) -> None:
+        """Add rows by value. What fits into the write buffer is grouped in memory, which is faster where values repeat."""
+        held: list[pa.Array] = []
+        size = 0
+        for values in columns:
+            held.append(values)
+            size += values.nbytes + _ORDINAL_BYTES * len(values)
+            if size > self.store.options.write_buffer_size:
+                self._add_from_disk(writer, index.column, itertools.chain(held, columns))
+                return
+        rows = sort_rows(held, index.type)
+        writer.add(rows.values, rows.ordinals, rows.counts)
+        writer.add_nulls(rows.null_ordinals)
+
+    def _add_from_disk(self, writer: SortedIndexWriter, name: str, columns: Iterable[pa.Array]) -> None:
+        buffer = SortBuffer(SortKey((name, _ORDINAL)), Deduplicate(), 0)  # ordinals make keys unique, so no row is dropped
+        start = 0
+        try:
+            for values in columns:
+                ordinals = pa.array(np.arange(start, start + len(values)))
+                start += len(values)
+                writer.add_nulls(ordinals.filter(pc.is_null(values)).to_numpy().astype(np.uint32))
+                present = pc.is_valid(values)
+                rows = pa.table({name: values.filter(present), _ORDINAL: ordinals.filter(present)})
+                if rows.num_rows:
+                    buffer.add(Source(rows), None)
+                if buffer.held.size > self.store.options.write_buffer_size:
+                    buffer.spill(self.space)
+            for rows in buffer.drain(self.space):
+                writer.add(one_array(rows.column(name)), one_array(rows.column(_ORDINAL)).to_numpy().astype(np.uint32))
+        finally:
+            buffer.clear()
 
 
 def _sources(files: Sequence[DataFileMeta]) -> list[tuple[SourceMeta, list[DataFileMeta]]]:
@@ -148,10 +169,6 @@ def _sources(files: Sequence[DataFileMeta]) -> list[tuple[SourceMeta, list[DataF
         (SourceMeta(level, tuple(SourceFile(file.file_name, file.row_count) for file in members)), members)
         for level, members in sorted(by_level.items())
     ]
-
-
-def _ordinals(rows: Any) -> Any:
-    return rows.column(_ORDINAL).to_numpy().astype(np.uint32)
 
 
 def _file(name: str, size: int, index: SecondaryIndex, source: SourceMeta, meta: SortedIndexMeta) -> IndexFile:

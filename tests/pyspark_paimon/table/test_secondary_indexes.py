@@ -16,9 +16,10 @@ from manifest.entry.index_manifest import IndexManifestEntry
 from pyspark_paimon import InvalidSchema, Table, UnsupportedOption
 
 OFF = {"global-index.enabled": "false"}
+VECTORS = {"deletion-vectors.enabled": "true"}
 INDEXED = {
+    **VECTORS,
     "bucket": "2",
-    "deletion-vectors.enabled": "true",
     "pk-btree.index.columns": "city,price",
     "pk-bitmap.index.columns": "country",
     "num-sorted-run.compaction-trigger": "3",
@@ -141,6 +142,25 @@ def test_a_bulk_load_is_indexed_although_its_files_only_move(create) -> None:
     assert stage(table, "city = 'c7'").note.startswith("2 levels of buckets, payloads of ")
     assert stage(table, "city = 'c7'").note.endswith("2 blocks read, 10 rows selected")
     assert table.scan("city = 'c7'").count() == 10
+
+
+@pytest.mark.parametrize("engine", ["btree", "bitmap"])
+def test_a_level_larger_than_the_write_buffer_is_sorted_on_disk(create, engine) -> None:
+    options = {"bucket": "1", f"pk-{engine}.index.columns": "city,price,country", "write-buffer-size": "2 kb"}
+    table, plain = (
+        create(COLUMNS, name=name, options={**VECTORS, **more})
+        for name, more in (("t", options), ("p", {**options, "write-buffer-size": "64 mb"}))
+    )
+    at = rows(random.Random(7), 600)
+    for each in (table, plain):
+        each.write(pa.Table.from_pylist(at, schema=each.schema))
+        each.compact(full=True)
+    payloads = [
+        [each._engine.store().file_io.read(each._engine.store().paths.index(entry.file_name)) for entry in entries(each)]
+        for each in (table, plain)
+    ]
+    assert payloads[0] == payloads[1]
+    assert len(payloads[0]) == 3
 
 
 def test_a_value_that_is_nowhere_leaves_no_file(create) -> None:
