@@ -11,7 +11,8 @@ import pyarrow as pa
 import pytest
 
 from manifest.io.errors import UnsupportedTable
-from manifest.options.known_keys import REFUSED, REFUSED_PREFIXES, ROWS, ROWS_OF_STREAMS
+from manifest.options.known_keys import REFUSED, ROWS, ROWS_OF_STREAMS
+from manifest.options.secondary_indexes import REFUSED_PREFIXES
 from paimon_base.errors import UnsupportedOption
 from pyspark_paimon import Table
 from tests.build import ids
