@@ -8,7 +8,7 @@ an unlucky guess) is left to fastavro. No value of an unproved guess is used.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Protocol, Self, TypeVar
 
 import numpy as np
@@ -193,7 +193,8 @@ class RecordColumns:
         spans = self.spans
 
         def shift_spans(path: str) -> Spans:
-            return replace(spans[path], shift=spans[path].shift + shift)
+            column = spans[path]
+            return Spans(column.starts, column.ends, column.present, column.shift + shift)
 
         return RecordColumns(self.start + shift, self.end + shift, self.numbers, _Derived(spans, shift_spans, keep=False))
 
