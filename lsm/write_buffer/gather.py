@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from lsm.arrow.text_form import concat_tables, gather
+from lsm.arrow.text_form import TextForm, concat_tables, gather
 from sparkexpr.values.arrays import Int8s, Int64s, arrow_array
 
 
@@ -32,15 +32,26 @@ class GatheredInput:
         return len(next(iter(self.columns.values()))) if self.rows is None else len(self.rows)
 
     def take(self, positions: Int64s | None, names: Sequence[str]) -> Any:
-        """Copy columns at ``positions`` of these rows.
+        """Return columns at ``positions`` of these rows.
 
-        None: all rows.
+        None: all rows. Adjacent rows are not copied.
         """
         rows = positions if self.rows is None else self.rows if positions is None else self.rows[positions]
         if rows is None:
             return pa.table({name: self.columns[name] for name in names})
+        if _are_adjacent(rows) and all(TextForm.of(self.columns[name]) is TextForm.PLAIN for name in names):
+            return pa.table({name: self.columns[name].slice(int(rows[0]), len(rows)) for name in names})  # input in key order
         row_array = arrow_array(rows)
         return pa.table({name: gather(self.columns[name], row_array) for name in names})
+
+
+def _are_adjacent(rows: Int64s) -> bool:
+    """Return whether rows ascend without a gap.
+
+    >>> _are_adjacent(np.array([2, 3, 4])), _are_adjacent(np.array([2, 4, 3, 5]))
+    (True, False)
+    """
+    return len(rows) > 0 and int(rows[-1]) - int(rows[0]) == len(rows) - 1 and bool((np.diff(rows) == 1).all())
 
 
 @dataclass(frozen=True, slots=True)

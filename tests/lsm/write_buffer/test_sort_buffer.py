@@ -14,6 +14,7 @@ import pytest
 from lsm.data_files.spill import SpillDirectory, SpillFile, SpillSpace
 from lsm.keys.sort import Sorted, SortKey
 from lsm.merge.function import Deduplicate, merge_function_for
+from lsm.write_buffer.gather import GatheredInput
 from lsm.write_buffer.sort_buffer import SortBuffer
 from lsm.write_buffer.source import BufferedRows, Source
 from manifest.io.errors import OutOfDisk, OutOfMemory, StorageError
@@ -187,3 +188,19 @@ def test_what_arrow_says_while_it_spills_is_ours_and_leaves_nothing(
     with pytest.raises(typed, match="spill-"):
         SpillSpace(str(tmp_path)).write([pa.table({"a": [1]})])
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("owned", [None, [4, 5, 6, 7], [0, 2, 3, 9]])
+@pytest.mark.parametrize("positions", [[0, 1, 2, 3], [1, 2], [3], [2, 0, 1, 3], [0, 2], []])
+def test_adjacent_rows_are_taken_without_a_copy(owned: list[int] | None, positions: list[int]) -> None:
+    numbers = pa.array([None, 1, 2, 3, 4, 5, 6, 7, 8, 9], pa.int64())
+    texts = pa.array([f"text {row}" if row % 3 else None for row in range(10)])
+    columns = {"n": numbers, "t": texts, "view": texts.cast(pa.string_view()), "code": texts.fill_null("").dictionary_encode()}
+    expected = [row if owned is None else owned[row] for row in positions]
+    rows = GatheredInput(columns, None if owned is None else np.array(owned, np.int32))
+    for names in (["n", "t"], list(columns)):
+        taken = rows.take(np.array(positions, np.int64), names)
+        assert taken.to_pydict() == {name: [columns[name][row].as_py() for row in expected] for name in names}
+    is_adjacent = bool(expected) and expected == list(range(expected[0], expected[-1] + 1))
+    taken_numbers = rows.take(np.array(positions, np.int64), ["n"])["n"].chunk(0)
+    assert (taken_numbers.buffers()[1].address == numbers.buffers()[1].address) == is_adjacent
