@@ -12,8 +12,9 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from pyroaring import BitMap
 
-from fileindex.rowset.roaring import all_rows, serialize_groups
+from fileindex.rowset.roaring import all_rows, bitmap_to_rows, rows_to_bitmap, serialize_groups
 from fileindex.sorted_index.build_options import SortedIndexOptions
 from fileindex.sorted_index.key_codec import binaries, join_binaries
 from fileindex.sorted_index.payload_writer import SortedIndexWriter, entry_bytes, pack_entries
@@ -27,6 +28,7 @@ BITMAP_MAGIC = 0x42474958
 BITMAP_FOOTER = struct.Struct(">qiqiqiiii")
 """Offsets and sizes of null rows, other rows and the index block, number of values, version, magic."""
 LEAST_ENTRY_BYTES = 3
+_ROWS_AT_ONCE = 1 << 20
 
 
 class BitmapIndexWriter(SortedIndexWriter):
@@ -86,12 +88,22 @@ class BitmapIndexWriter(SortedIndexWriter):
     def _finish(self) -> None:
         if self._entry_count:
             self._write_dictionary()
-        extents = [self._write_set(self._nulls), self._write_set(all_rows(self.row_count) - self._nulls)]
+        extents = [self._write_set(self._nulls), self._write_set(self._present())]
         places, bounds = encode_varints(np.array(self._places, np.int64).reshape(-1))
         entries = pack_entries(pa.array(self._first_keys, pa.large_binary()), binaries(places, bounds[::2]))
         extents.append(self._write_block(encode_varint(len(self._places)) + entry_bytes(entries)[0].tobytes()))
         footer = [number for extent in extents for number in extent]
         self._write(BITMAP_FOOTER.pack(*footer, self._value_count, BITMAP_VERSION, BITMAP_MAGIC))
+
+    def _present(self) -> BitMap:
+        """Return the rows that have a value, as a set whose rows were added one by one.
+
+        Where runs and single rows take the same bytes, a set that was made of runs keeps them, and Java's does not.
+        """
+        rows, present = BitMap(), all_rows(self.row_count) - self._nulls
+        for start in range(0, self.row_count, _ROWS_AT_ONCE):
+            rows |= rows_to_bitmap(bitmap_to_rows(present & BitMap(range(start, start + _ROWS_AT_ONCE))))
+        return rows
 
     def _write_set(self, rows: Any) -> tuple[int, int]:
         data = serialize_set(rows)
