@@ -114,6 +114,6 @@ def test_payloads_of_the_engine_have_its_values(name, kind):
 
 def test_a_set_whose_runs_take_the_bytes_of_its_rows_has_no_runs() -> None:
     present = (1, 2, 3, 4, 5, 7, 8, 10, 12, 15, 16, 18, 19, 22, 24, 25, 26)
-    payload = build(SortedIndexKind.BITMAP, INT, [1 if row in present else None for row in range(27)]).content
+    payload = build(SortedIndexKind.BITMAP, INT, [1 if row in present else None for row in range(27)]).data
     ordinals = "".join(row.to_bytes(2, "little").hex() for row in present)
     assert payload.hex().count(f"3a300000010000000000100010000000{ordinals}") == 2
