@@ -6,22 +6,19 @@ It reads the footer and the index block, then the dictionary blocks and row sets
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
-import pyarrow as pa
 from pyroaring import BitMap
 
-from fileindex.rowset.roaring import bitmap_to_rows, rows_to_bitmap
 from fileindex.sorted_index.bitmap_payload_writer import BITMAP_FOOTER, BITMAP_MAGIC, BITMAP_VERSION
 from fileindex.sorted_index.index_blocks import TRAILER_BYTES, unpack_block
 from fileindex.sorted_index.key_codec import KeyCodec, Keys, key_list
 from fileindex.sorted_index.key_ranges import Cuts
-from fileindex.sorted_index.payload_reader import Directory, SortedIndexReader, malformed, spans
+from fileindex.sorted_index.payload_reader import Directory, SortedIndexReader, spans
 from fileindex.sorted_index.row_sets import StoredSets, deserialize_set
-from fileindex.sorted_index.varints import INT_BYTES, LONG_BYTES, gather, varints_at
+from fileindex.sorted_index.varints import INT_BYTES, gather, varint_size, varints_at
 from paimon_base.errors import CorruptIndex
-from paimon_base.thresholds import thresholds
 from sparkexpr.values.arrays import Int64s, Mask, UInt32s
 
 _MOST_DICTIONARY_BYTES = 16 << 20
@@ -33,42 +30,18 @@ class BitmapIndexReader(SortedIndexReader["DictionaryBlock"]):
 
     _lowers_are_keys: ClassVar[bool] = True
 
-    def value_counts(self, rows: BitMap | None) -> tuple[Any, Int64s] | None:
-        """Return the values and the number of rows with each, the null last.
-
-        ``rows`` None means all rows. None if there are so many values that reading the column costs less.
-        """
-        with malformed():
-            if self.directory.value_count > thresholds.row_sets:
-                return None
-            nulls = self._null_rows
-            values, counts, total = [], [], len(nulls)
-            for _, block in self._blocks(range(len(self.directory.lowers))):
-                sizes, ordinals = block.postings(np.ones(len(block.keys), np.bool_))
-                total += len(ordinals)
-                if rows is not None:
-                    common = np.isin(ordinals, bitmap_to_rows(rows_to_bitmap(ordinals) & rows))
-                    sizes = np.bincount(np.repeat(np.arange(len(sizes)), sizes)[common], minlength=len(sizes))
-                values.append(self._codec.values(block.keys))
-                counts.append(sizes)
-            if total != self._row_count:
-                raise CorruptIndex(f"the row sets of a bitmap index have {total} of {self._row_count} rows")
-            null_count = len(nulls) if rows is None else nulls.intersection_cardinality(rows)
-            kind = values[0].type if values else self._type.arrow
-            return pa.concat_arrays([*values, pa.nulls(1, kind)]), np.concatenate([*counts, [null_count]])
-
     def _read_directory(self) -> Directory:
         footer = BITMAP_FOOTER.unpack(self._read(self.size - BITMAP_FOOTER.size, BITMAP_FOOTER.size))
         null_offset, null_size, other_offset, other_size, index_offset, index_size, value_count, version, magic = footer
         if version != BITMAP_VERSION or magic != BITMAP_MAGIC:
             raise CorruptIndex(f"a bitmap index has version {version} and magic {magic:#x}")
         body = unpack_block(self._read(index_offset, index_size + TRAILER_BYTES), _MOST_DICTIONARY_BYTES)
-        keys, offsets, sizes = _entries(body, self._codec)
+        keys, offsets, sizes = _entries(body, self._codec, self.size)
         if not len(keys) <= value_count <= self._row_count:
             raise CorruptIndex(f"a bitmap index of {self._row_count} rows has {value_count} values in {len(keys)} blocks")
         lowers = key_list(keys)
         uppers = lowers[1:] + [key for _, key in self._span[1:]]
-        return Directory(lowers, uppers, offsets, sizes, ((null_offset, null_size), (other_offset, other_size)), value_count)
+        return Directory(lowers, uppers, offsets, sizes, ((null_offset, null_size), (other_offset, other_size)))
 
     def _parse_block(self, body: bytes) -> DictionaryBlock:
         return DictionaryBlock(body, self._codec, self)
@@ -99,7 +72,7 @@ class DictionaryBlock:
 
     def __init__(self, body: bytes, codec: KeyCodec, reader: BitmapIndexReader) -> None:
         self._reader = reader
-        self.keys, self._offsets, self._lengths = _entries(body, codec)
+        self.keys, self._offsets, self._lengths = _entries(body, codec, reader.size)
         ends = self._offsets + self._lengths
         in_order = (self._offsets[1:] >= ends[:-1]).all() and (self._lengths >= _LEAST_SET_BYTES).all()
         if not in_order or int(max(self._offsets.max(), self._lengths.max())) > reader.size:
@@ -109,14 +82,10 @@ class DictionaryBlock:
         """Return the stored bytes of the row sets of the selected values."""
         return int(self._lengths[selected].sum())
 
-    def rows(self, selected: Mask) -> BitMap:
-        """Return the rows of the selected values."""
+    def rows(self, selected: Mask) -> tuple[BitMap, int]:
+        """Return the rows of the selected values, and the number of their ordinals."""
         parts = list(self._sets(selected))
-        sets = [part.rows() for part in parts]
-        rows = BitMap.union(*sets) if sets else BitMap()
-        if len(rows) != sum(int(part.sizes.sum()) for part in parts):
-            raise CorruptIndex("two values of an index have the same row")
-        return rows
+        return BitMap.union(BitMap(), *(part.rows() for part in parts)), sum(int(part.sizes.sum()) for part in parts)
 
     def postings(self, selected: Mask) -> tuple[Int64s, UInt32s]:
         """Return the number of ordinals of each selected value, and all ordinals."""
@@ -127,17 +96,22 @@ class DictionaryBlock:
         return self._reader.sets(self._offsets[selected], self._lengths[selected])
 
 
-def _entries(body: bytes, codec: KeyCodec) -> tuple[Keys, Int64s, Int64s]:
-    """Return the keys of a dictionary or index block, and the offsets and lengths after them."""
+def _entries(body: bytes, codec: KeyCodec, size: int) -> tuple[Keys, Int64s, Int64s]:
+    """Return the keys of a dictionary or index block, and the offsets and lengths after them.
+
+    ``size`` are the bytes of the payload.
+    """
     data = np.frombuffer(body, np.uint8)
     (count,), (start,) = (part.tolist() for part in varints_at(data, np.zeros(1, np.int64), INT_BYTES))
     # An entry begins where the one before ends: the ends of entries at all positions are found at once, then followed.
-    key_lengths, key_starts = varints_at(data, np.arange(len(data)), INT_BYTES)
-    offsets, ends = varints_at(data, key_starts + key_lengths, LONG_BYTES)
-    lengths, ends = varints_at(data, ends, LONG_BYTES)
+    key_lengths, key_starts = varints_at(data, np.arange(len(data)), varint_size(len(data)))
+    offsets, ends = varints_at(data, key_starts + key_lengths, varint_size(size))
+    lengths, ends = varints_at(data, ends, varint_size(size))
     following: list[int] = ends.tolist()
     starts: list[int] = []
-    while start < len(data) and len(starts) < count:
+    for _ in range(count):
+        if start >= len(data):
+            break
         starts.append(start)
         start = following[start]
     if start != len(data) or len(starts) != count:

@@ -27,7 +27,8 @@ BITMAP_VERSION = 1
 BITMAP_MAGIC = 0x42474958
 BITMAP_FOOTER = struct.Struct(">qiqiqiiii")
 """Offsets and sizes of null rows, other rows and the index block, number of values, version, magic."""
-LEAST_ENTRY_BYTES = 3
+_LEAST_ENTRY_BYTES = 3
+"""Bytes of the length of a key, the offset and the length of a set."""
 _ROWS_AT_ONCE = 1 << 20
 
 
@@ -48,9 +49,10 @@ class BitmapIndexWriter(SortedIndexWriter):
         sets, bounds = serialize_groups(ordinals, starts)
         sets, bounds = entry_bytes(join_binaries(pa.scalar(ONE_WORD, pa.large_binary()), binaries(sets, bounds)))
         self._value_count += len(keys)
+        least_entry_bytes = _LEAST_ENTRY_BYTES + int(np.diff(entry_bytes(keys)[1]).min())
         first = 0
         while first < len(keys):
-            last = min(len(keys), first + self.options.block_size // LEAST_ENTRY_BYTES + 2)
+            last = min(len(keys), first + self.options.block_size // least_entry_bytes + 2)
             numbers = np.stack([self.size + bounds[first:last] - bounds[first], np.diff(bounds[first : last + 1])], axis=1)
             places, place_bounds = encode_varints(numbers.reshape(-1))
             data, ends = entry_bytes(pack_entries(keys[first:last], binaries(places, place_bounds[::2])))

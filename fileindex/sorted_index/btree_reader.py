@@ -49,13 +49,10 @@ class BTreeBlock:
         """Their keys."""
         return self._codec.decode(*gather(self._data, self._key_starts, self._key_lengths))
 
-    def rows(self, selected: Mask) -> BitMap:
-        """Return the rows of the selected values."""
+    def rows(self, selected: Mask) -> tuple[BitMap, int]:
+        """Return the rows of the selected values, and the number of their ordinals."""
         _, ordinals = self.postings(selected)
-        rows = rows_to_bitmap(np.sort(ordinals))
-        if len(rows) != len(ordinals):
-            raise CorruptIndex("two values of an index have the same row")
-        return rows
+        return rows_to_bitmap(np.sort(ordinals)), len(ordinals)
 
     def postings(self, selected: Mask) -> tuple[Int64s, UInt32s]:
         """Return the number of ordinals of each selected value, and all ordinals."""

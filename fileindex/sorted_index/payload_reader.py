@@ -44,11 +44,8 @@ class ValueBlock(Protocol):
     def keys(self) -> Keys:
         """Their ascending keys."""
 
-    def rows(self, selected: Mask) -> BitMap:
-        """Return the rows of the selected values.
-
-        Raises CorruptIndex if two values have the same row.
-        """
+    def rows(self, selected: Mask) -> tuple[BitMap, int]:
+        """Return the rows of the selected values, and the number of their ordinals."""
 
     def postings(self, selected: Mask) -> tuple[Int64s, UInt32s]:
         """Return the number of ordinals of each selected value, and all ordinals."""
@@ -69,13 +66,6 @@ class Directory:
     offsets: Int64s
     sizes: Int64s
     row_sets: tuple[tuple[int, int], ...]
-    value_count: int = 0
-    """Values of a bitmap."""
-
-    @property
-    def weight(self) -> int:
-        """Approximate bytes in memory."""
-        return 500 + 200 * len(self.lowers)
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,10 +202,31 @@ class SortedIndexReader(ABC, Generic[Block]):
                     return block.values[positions[-1 if greatest else 0] :][:1]
             return None
 
+    def value_counts(self, rows: BitMap | None) -> tuple[Any, Int64s] | None:
+        """Return the values and the number of rows with each, the null last.
+
+        ``rows`` None means all rows. None if there are so many values that reading the column costs less.
+        """
+        with malformed():
+            values: list[Any] = []
+            counts: list[Int64s] = []
+            total, distinct = len(self._null_rows), 0
+            for block in self.walk():
+                total, distinct = total + len(block.ordinals), distinct + len(block.values)
+                if distinct > thresholds.row_sets:
+                    return None
+                values.append(block.values)
+                counts.append(np.bincount(block.rows_of(rows)[0], minlength=len(block.values)))
+            if total != self._row_count:
+                raise CorruptIndex(f"the values of an index have {total} of {self._row_count} rows")
+            null_count = len(self._null_rows if rows is None else self._null_rows & rows)
+            null = pa.nulls(1, values[0].type if values else self._type.arrow)
+            return pa.concat_arrays([*values, null]), np.append(np.concatenate(counts or [np.zeros(0, np.int64)]), null_count)
+
     @cached_property
     def directory(self) -> Directory:
         """Blocks of the payload."""
-        return self._hold("directory", self._checked_directory, lambda directory: directory.weight)
+        return self._hold("directory", self._checked_directory, lambda directory: 500 + 200 * len(directory.lowers))
 
     _lowers_are_keys: ClassVar[bool]
     """Whether the directory has the first keys of blocks, or the last ones."""
@@ -279,9 +290,9 @@ class SortedIndexReader(ABC, Generic[Block]):
 
     def _select(self, cuts: Cuts) -> BitMap:
         """Return the rows with keys in ranges, from their blocks."""
-        sets = [block.rows(self._selected(number, block, cuts)) for number, block in self._blocks(self._touched(cuts))]
-        rows = BitMap.union(*sets) if sets else BitMap()
-        if len(rows) != sum(map(len, sets)):
+        parts = [block.rows(self._selected(number, block, cuts)) for number, block in self._blocks(self._touched(cuts))]
+        rows = BitMap.union(BitMap(), *(part for part, _ in parts))
+        if len(rows) != sum(count for _, count in parts):
             raise CorruptIndex("two values of an index have the same row")
         return rows
 

@@ -23,6 +23,15 @@ def bounds_of(lengths: AnyArray) -> Int64s:
     return bounds
 
 
+def varint_size(number: int) -> int:
+    """Return the bytes of a number.
+
+    >>> varint_size(127), varint_size(128)
+    (1, 2)
+    """
+    return max(1, -(-number.bit_length() // 7))
+
+
 def encode_varints(numbers: Int64s) -> tuple[UInt8s, Int64s]:
     """Return the bytes of all numbers, and the bounds of each.
 

@@ -63,8 +63,7 @@ def ask_all(built: BuiltPayload, data: bytes, *, exact: bool) -> int:
         assert not exact or set(answer.rows) == matching_rows(leaf, values)
     how = {"ascending": True, "nulls_first": False, "strict": True, "candidates": BitMap(range(9, 50))}
     questions = [lambda reader: list(reader.walk(descending=True)), lambda reader: reader.top_n(3, **how)]
-    if built.kind is BITMAP:
-        questions.append(lambda reader: reader.value_counts(BitMap(range(7))))
+    questions.append(lambda reader: reader.value_counts(BitMap(range(7))))
     for question in questions:
         try:
             question(built.open(data))
