@@ -52,15 +52,15 @@ def payloads(kind: str) -> dict[str, GoldenPayload]:
     for entry in store.index_entries(store.snapshots.latest()):
         if entry.index_type != kind:
             continue
-        meta = entry.global_index
-        name, source = names[meta["_INDEX_FIELD_ID"]], SourceMeta.parse(meta["_SOURCE_META"])
-        assert source.encode() == meta["_SOURCE_META"]
+        indexed = entry.indexed
+        name, source = names[indexed.field_id], SourceMeta.parse(indexed.source_meta)
+        assert source.encode() == indexed.source_meta
         assert source.row_count == entry.row_count
         column_type = store.schema.column_types[name]
         chunks = [pq.read_table(GOLDEN / kind / "table/bucket-0" / file.name, columns=[name]).column(0) for file in source.files]
         column = canonical_array(pa.chunked_array([chunk for chunks in chunks for chunk in chunks.chunks]).combine_chunks(), column_type)
-        key_meta = SortedIndexMeta.parse(meta["_INDEX_META"])
-        assert key_meta.encode() == meta["_INDEX_META"]
+        key_meta = SortedIndexMeta.parse(indexed.index_meta)
+        assert key_meta.encode() == indexed.index_meta
         options = SortedIndexOptions.parse(SortedIndexKind(kind), name, store.schema.options)
         data = (GOLDEN / kind / "table/index" / entry.file_name).read_bytes()
         found[name] = GoldenPayload(options, column_type, data, key_meta, column)
