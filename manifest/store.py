@@ -43,6 +43,8 @@ from paimon_base.lazy import cached_property
 EVERYTHING = EntryFilter()
 _INDEPENDENT_OF_STORAGE = ("options", "paths", "partition", "key")
 """Cached properties that do not depend on the storage. Parsing options takes longer than reading a small file."""
+_ENTRY_BYTES, _VECTOR_BYTES = 1_500, 500
+"""Approximate bytes in memory of an index manifest's entry, and of a deletion vector in it."""
 _NAMED = 8
 _LEVELS = 3
 
@@ -340,11 +342,12 @@ class FileStore:
         return list(self.live_entries(snapshot, entry_filter).partition_codes[1])
 
     def index_entries(self, snapshot: Snapshot | None) -> list[IndexManifestEntry]:
-        """Return the HASH and deletion-vector files at ``snapshot``."""
-        if snapshot is None:
+        """Return the index files at ``snapshot``."""
+        if snapshot is None or snapshot.index_manifest is None:
             return []
+        path, read = self.paths.manifest(snapshot.index_manifest), partial(self.index_manifests.read, snapshot.index_manifest)
         with self.reading(snapshot):
-            return self.index_manifests.read(snapshot.index_manifest)
+            return list(self.cache.files.load(self.file_io, path, "index manifest", read, _index_weight))
 
     def physical_files(self, partition: bytes, bucket: int, file: DataFileMeta) -> tuple[str, ...]:
         """Return the paths of a data file and side files.
@@ -428,3 +431,12 @@ def _tables(file_io: FileIO, directory: str) -> Iterator[str]:
 
 def _is_table(file_io: FileIO, path: str) -> bool:
     return file_io.exists(f"{path}/schema/schema-0")
+
+
+def _index_weight(entries: Sequence[IndexManifestEntry]) -> int:
+    """Return the approximate bytes of decoded entries in memory."""
+    metas = [entry.indexed for entry in entries if entry.indexed is not None]
+    vectors = sum([len(entry.vectors or ()) for entry in entries])
+    return (
+        _ENTRY_BYTES * len(entries) + _VECTOR_BYTES * vectors + sum([len(m.source_meta or b"") + len(m.index_meta or b"") for m in metas])
+    )
