@@ -35,7 +35,7 @@ class BitmapIndexReader(SortedIndexReader["DictionaryBlock"]):
         null_offset, null_size, other_offset, other_size, index_offset, index_size, value_count, version, magic = footer
         if version != BITMAP_VERSION or magic != BITMAP_MAGIC:
             raise CorruptIndex(f"a bitmap index has version {version} and magic {magic:#x}")
-        body = unpack_block(self._read(index_offset, index_size + TRAILER_BYTES), _MOST_DICTIONARY_BYTES)
+        body = unpack_block(self._read(index_offset, index_size + TRAILER_BYTES))
         keys, offsets, sizes = _entries(body, self._codec, self.size)
         if not len(keys) <= value_count <= self._row_count:
             raise CorruptIndex(f"a bitmap index of {self._row_count} rows has {value_count} values in {len(keys)} blocks")
@@ -47,9 +47,9 @@ class BitmapIndexReader(SortedIndexReader["DictionaryBlock"]):
         return DictionaryBlock(body, self._codec, self)
 
     def _read_nulls(self) -> BitMap:
-        nulls, others = (deserialize_set(self._read(*extent), self._row_count) for extent in self.directory.row_sets)
-        if nulls & others or len(nulls) + len(others) != self._row_count:
-            raise CorruptIndex("the null rows of a bitmap index and the others are not all rows")
+        nulls, present = (deserialize_set(self._read(*extent), self._row_count) for extent in self.directory.row_sets)
+        if nulls & present or len(nulls) + len(present) != self._row_count:
+            raise CorruptIndex("the null rows of a bitmap index and the present are not all rows")
         return nulls
 
     def _cost(self, cuts: Cuts) -> tuple[int, int]:
@@ -101,6 +101,8 @@ def _entries(body: bytes, codec: KeyCodec, size: int) -> tuple[Keys, Int64s, Int
 
     ``size`` are the bytes of the payload.
     """
+    if len(body) > _MOST_DICTIONARY_BYTES:
+        raise CorruptIndex(f"a block of a bitmap index has {len(body)} bytes, of at most {_MOST_DICTIONARY_BYTES}")
     data = np.frombuffer(body, np.uint8)
     (count,), (start,) = (part.tolist() for part in varints_at(data, np.zeros(1, np.int64), INT_BYTES))
     # An entry begins where the one before ends: the ends of entries at all positions are found at once, then followed.

@@ -17,9 +17,9 @@ from pyroaring import BitMap
 from fileindex.rowset.roaring import all_rows, bitmap_to_rows, rows_to_bitmap, serialize_groups
 from fileindex.sorted_index.build_options import SortedIndexOptions
 from fileindex.sorted_index.key_codec import binaries, join_binaries
-from fileindex.sorted_index.payload_writer import SortedIndexWriter, entry_bytes, pack_entries
+from fileindex.sorted_index.payload_writer import SortedIndexWriter, entry_bytes, pack_entries, pack_extents
 from fileindex.sorted_index.row_sets import ONE_WORD, serialize_set
-from fileindex.sorted_index.varints import encode_varint, encode_varints
+from fileindex.sorted_index.varints import encode_varint
 from sparkexpr.values.arrays import Int64s, UInt32s
 from sparkexpr.values.column_type import ColumnType
 
@@ -43,7 +43,7 @@ class BitmapIndexWriter(SortedIndexWriter):
         self._value_count = 0
         self._open_first_key = b""
         self._first_keys: list[bytes] = []
-        self._places: list[tuple[int, int]] = []
+        self._extents: list[tuple[int, int]] = []
 
     def _write_groups(self, keys: Any, starts: Int64s, ordinals: UInt32s) -> None:
         sets, bounds = serialize_groups(ordinals, starts)
@@ -53,9 +53,8 @@ class BitmapIndexWriter(SortedIndexWriter):
         first = 0
         while first < len(keys):
             last = min(len(keys), first + self.options.block_size // least_entry_bytes + 2)
-            numbers = np.stack([self.size + bounds[first:last] - bounds[first], np.diff(bounds[first : last + 1])], axis=1)
-            places, place_bounds = encode_varints(numbers.reshape(-1))
-            data, ends = entry_bytes(pack_entries(keys[first:last], binaries(places, place_bounds[::2])))
+            extents = np.stack([self.size + bounds[first:last] - bounds[first], np.diff(bounds[first : last + 1])], axis=1)
+            data, ends = entry_bytes(pack_entries(keys[first:last], pack_extents(extents)))
             fitting = self._fitting(ends)
             is_full = fitting < last - first
             # The set of the entry that does not fit is already written when the block is.
@@ -83,7 +82,7 @@ class BitmapIndexWriter(SortedIndexWriter):
             self._entry_count += count
 
     def _write_dictionary(self) -> None:
-        self._places.append(self._write_block(b"".join([encode_varint(self._entry_count), *self._entries])))
+        self._extents.append(self._write_block(b"".join([encode_varint(self._entry_count), *self._entries])))
         self._first_keys.append(self._open_first_key)
         self._entries, self._entry_count = [], 0
 
@@ -91,9 +90,8 @@ class BitmapIndexWriter(SortedIndexWriter):
         if self._entry_count:
             self._write_dictionary()
         extents = [self._write_set(self._nulls), self._write_set(self._present())]
-        places, bounds = encode_varints(np.array(self._places, np.int64).reshape(-1))
-        entries = pack_entries(pa.array(self._first_keys, pa.large_binary()), binaries(places, bounds[::2]))
-        extents.append(self._write_block(encode_varint(len(self._places)) + entry_bytes(entries)[0].tobytes()))
+        entries = pack_entries(pa.array(self._first_keys, pa.large_binary()), pack_extents(self._extents))
+        extents.append(self._write_block(encode_varint(len(self._extents)) + entry_bytes(entries)[0].tobytes()))
         footer = [number for extent in extents for number in extent]
         self._write(BITMAP_FOOTER.pack(*footer, self._value_count, BITMAP_VERSION, BITMAP_MAGIC))
 

@@ -13,7 +13,7 @@ from pyroaring import BitMap
 
 from fileindex.rowset.roaring import rows_to_bitmap
 from fileindex.sorted_index.btree_writer import ALIGNED_BYTES, BTREE_MAGIC, BTREE_VERSION, FOOTER
-from fileindex.sorted_index.index_blocks import TRAILER_BYTES, block_limit, unpack_block
+from fileindex.sorted_index.index_blocks import TRAILER_BYTES, unpack_block
 from fileindex.sorted_index.key_codec import KeyCodec, Keys, key_list
 from fileindex.sorted_index.key_ranges import key_after
 from fileindex.sorted_index.payload_reader import Directory, SortedIndexReader
@@ -86,12 +86,14 @@ class BTreeIndexReader(SortedIndexReader[BTreeBlock]):
             raise CorruptIndex(f"a B-tree index has version {version} and magic {magic:#x}")
         if (null_size > 0) != self._meta.has_nulls:
             raise CorruptIndex("a B-tree index states other null rows than its metadata")
-        body = unpack_block(self._read(index_offset, index_size + TRAILER_BYTES), block_limit(self._row_count))
+        body = unpack_block(self._read(index_offset, index_size + TRAILER_BYTES))
         index = BTreeBlock(body, self._codec, self._row_count)
-        places = index.numbers(np.ones(len(index.keys), np.bool_), LONG_BYTES)
-        if (np.diff(places[1]) != 2).any():
+        if len(index.keys) > self.size // TRAILER_BYTES:
+            raise CorruptIndex(f"a B-tree index of {self.size} bytes has {len(index.keys)} blocks")
+        extents = index.numbers(np.ones(len(index.keys), np.bool_), LONG_BYTES)
+        if (np.diff(extents[1]) != 2).any():
             raise CorruptIndex("an entry of a B-tree's index block is malformed")
-        offsets, sizes = places[0].reshape(-1, 2).T
+        offsets, sizes = extents[0].reshape(-1, 2).T
         uppers = [key_after(key) for key in key_list(index.keys)]
         lowers = [key for _, key in self._span[:1]] + uppers[:-1] if uppers else []
         return Directory(lowers, uppers, offsets, sizes, ((null_offset, null_size),))
@@ -113,8 +115,8 @@ def _entry_bounds(data: UInt8s) -> Int64s:
         raise CorruptIndex("a block of a B-tree index is truncated")
     number = int.from_bytes(data[-ALIGNED_BYTES:-1].tobytes(), "little", signed=True)
     if data[-1] == 0:
-        count, rest = divmod(len(data) - ALIGNED_BYTES, number) if number > 0 else (0, 1)
-        if rest:
+        count, remainder = divmod(len(data) - ALIGNED_BYTES, number) if number > 0 else (0, 1)
+        if remainder:
             raise CorruptIndex(f"a block of a B-tree index has entries of {number} bytes")
         return np.arange(count + 1, dtype=np.int64) * number
     end = len(data) - ALIGNED_BYTES - 4 * number

@@ -17,7 +17,7 @@ import pyarrow as pa
 from fileindex.format.int_range import MAX_INT
 from fileindex.sorted_index.build_options import SortedIndexOptions
 from fileindex.sorted_index.key_codec import binaries
-from fileindex.sorted_index.payload_writer import SortedIndexWriter, entry_bytes, lengths_of, pack_entries
+from fileindex.sorted_index.payload_writer import SortedIndexWriter, entry_bytes, lengths_of, pack_entries, pack_extents
 from fileindex.sorted_index.row_sets import serialize_set
 from fileindex.sorted_index.varints import encode_varints
 from paimon_base.thresholds import thresholds
@@ -41,7 +41,7 @@ class BTreeIndexWriter(SortedIndexWriter):
         self._keys: Any = pa.array([], pa.large_binary())
         """Their keys."""
         self._last_keys: list[bytes] = []
-        self._places: list[tuple[int, int]] = []
+        self._extents: list[tuple[int, int]] = []
 
     def _write_groups(self, keys: Any, starts: Int64s, ordinals: UInt32s) -> None:
         postings = _postings(starts, ordinals)
@@ -56,7 +56,7 @@ class BTreeIndexWriter(SortedIndexWriter):
 
     def _write_data_block(self, data: UInt8s, bounds: Int64s, first: int, last: int) -> None:
         body = _block_body(data[bounds[first] : bounds[last]], bounds[first : last + 1] - bounds[first])
-        self._places.append(self._write_block(body))
+        self._extents.append(self._write_block(body))
         self._last_keys.append(self._keys[last - 1].as_py())
 
     def _finish(self) -> None:
@@ -66,9 +66,8 @@ class BTreeIndexWriter(SortedIndexWriter):
         if self._nulls:
             data = serialize_set(self._nulls)
             null_offset, null_size = self._write(data + struct.pack("<I", zlib.crc32(data))), len(data)
-        numbers, bounds = encode_varints(np.array(self._places, np.int64).reshape(-1))
-        places = binaries(numbers, bounds[::2])
-        entries = pack_entries(pa.array(self._last_keys, pa.large_binary()), lengths_of(places), places)
+        extents = pack_extents(self._extents)
+        entries = pack_entries(pa.array(self._last_keys, pa.large_binary()), lengths_of(extents), extents)
         index_offset, index_size = self._write_block(_block_body(*entry_bytes(entries)))
         self._write(FOOTER.pack(0, 0, 0, index_offset, index_size, null_offset, null_size, BTREE_VERSION, BTREE_MAGIC))
 

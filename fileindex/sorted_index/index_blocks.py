@@ -21,14 +21,7 @@ COMPRESSIONS = ("none", "zstd", "lz4")
 _LZ4 = 2
 _TRAILER = struct.Struct("<BI")
 _LZ4_SIZES = struct.Struct("<ii")
-_LEAST_LIMIT = 64 << 20
-_MOST_ROW_BYTES = 10
-
-
-def block_limit(row_count: int) -> int:
-    """Return the most bytes of an uncompressed block of a payload."""
-    # An ordinal takes at most five bytes, and one value may have all rows.
-    return _LEAST_LIMIT + _MOST_ROW_BYTES * row_count
+_LEAST_LIMIT, _MOST_RATIO = 1 << 20, 256
 
 
 def pack_block(body: bytes, compression: str, level: int) -> bytes:
@@ -44,17 +37,17 @@ def pack_block(body: bytes, compression: str, level: int) -> bytes:
         compressed = _codec(code, level).compress(body, asbytes=True)
         sizes = _LZ4_SIZES.pack(len(compressed), len(body)) if code == _LZ4 else b""
         stored = encode_varint(len(body)) + sizes + compressed
-        if len(stored) >= len(body) - len(body) // 8:
+        if len(stored) >= len(body) - len(body) // 8 or len(body) > _limit(len(stored)):
             code, stored = 0, body
     return stored + _TRAILER.pack(code, zlib.crc32(bytes([code]), zlib.crc32(stored)))
 
 
-def unpack_block(data: bytes, limit: int) -> bytes:
+def unpack_block(data: bytes) -> bytes:
     """Return the body of a stored block.
 
-    Raises CorruptIndex for a wrong checksum, an unsupported codec, or a body of more than ``limit`` bytes.
+    Raises CorruptIndex for a wrong checksum, an unsupported codec, or a body far larger than its stored bytes.
 
-    >>> unpack_block(pack_block(bytes(100), "lz4", 1), 100) == bytes(100)
+    >>> unpack_block(pack_block(bytes(100), "lz4", 1)) == bytes(100)
     True
     """
     if len(data) < TRAILER_BYTES:
@@ -68,8 +61,8 @@ def unpack_block(data: bytes, limit: int) -> bytes:
     if code >= len(COMPRESSIONS):
         raise CorruptIndex(f"a block of an index has the codec {code}, which is not supported")
     (size,), (position,) = (part.tolist() for part in varints_at(np.frombuffer(stored, np.uint8), np.zeros(1, np.int64), INT_BYTES))
-    if position > len(stored) or size > limit:
-        raise CorruptIndex(f"a block of an index states {size} bytes, of at most {limit}")
+    if position > len(stored) or size > _limit(len(stored)):
+        raise CorruptIndex(f"a block of an index states {size} bytes, of at most {_limit(len(stored))}")
     if code == _LZ4:
         if _LZ4_SIZES.unpack(stored[position : position + _LZ4_SIZES.size]) != (len(stored) - position - _LZ4_SIZES.size, size):
             raise CorruptIndex("a block of an index has other sizes than it states")
@@ -82,3 +75,8 @@ def unpack_block(data: bytes, limit: int) -> bytes:
 
 def _codec(code: int, level: int | None = None) -> pa.Codec:
     return pa.Codec("lz4_raw") if code == _LZ4 else pa.Codec("zstd", compression_level=level)
+
+
+def _limit(stored: int) -> int:
+    """Return the most bytes of the body of a compressed block."""
+    return _LEAST_LIMIT + _MOST_RATIO * stored

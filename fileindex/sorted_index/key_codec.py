@@ -263,8 +263,8 @@ def _minimal(keys: Keys) -> Any:
     is_negative = table[:, :1] >= _SIGN
     redundant = (table[:, :-1] == np.where(is_negative, 0xFF, 0)) & ((table[:, 1:] >= _SIGN) == is_negative)
     dropped = np.logical_and.accumulate(redundant, axis=1).sum(axis=1)
-    kept = np.arange(_WIDE) >= dropped[:, None]
-    return binaries(table[kept], bounds_of(_WIDE - dropped))
+    is_needed = np.arange(_WIDE) >= dropped[:, None]
+    return binaries(table[is_needed], bounds_of(_WIDE - dropped))
 
 
 def _widened(data: UInt8s, bounds: Int64s) -> Any:

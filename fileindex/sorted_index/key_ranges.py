@@ -76,11 +76,11 @@ def key_ranges(predicate: Predicate, codec: KeyCodec) -> KeyRanges | None:
     match predicate:
         case And(children):
             parts = [key_ranges(child, codec) for child in children]
-            known = [part for part in parts if part is not None]
-            if parts and not known:
+            usable_parts = [part for part in parts if part is not None]
+            if parts and not usable_parts:
                 return None
-            exact = len(known) == len(parts) and all(part.exact for part in known)
-            return KeyRanges(intersection(ALL, *(part.cuts for part in known)), all(part.nulls for part in known), exact)
+            exact = len(usable_parts) == len(parts) and all(part.exact for part in usable_parts)
+            return KeyRanges(intersection(ALL, *(part.cuts for part in usable_parts)), all(part.nulls for part in usable_parts), exact)
         case Or(children):
             alternatives: list[KeyRanges] = []
             for child in children:

@@ -22,7 +22,7 @@ from fileindex.format.container import PartCache, Payload, uncached
 from fileindex.predicate.tree import Predicate
 from fileindex.rowset.result import REMAIN, FileIndexResult, RowSet
 from fileindex.rowset.roaring import all_rows, bitmap_to_rows, bytes_in_memory, rows_to_bitmap
-from fileindex.sorted_index.index_blocks import TRAILER_BYTES, block_limit, unpack_block
+from fileindex.sorted_index.index_blocks import TRAILER_BYTES, unpack_block
 from fileindex.sorted_index.index_meta import MAX_ROWS, SortedIndexMeta
 from fileindex.sorted_index.key_codec import Keys, codec_of, first_not_less, is_less, key_list
 from fileindex.sorted_index.key_ranges import Cuts, complement, intersection, key_after, key_ranges
@@ -271,10 +271,10 @@ class SortedIndexReader(ABC, Generic[Block]):
         outside = intersection(complement(cuts), self._span)
         if self._cost(inside) <= self._cost(outside):
             return self._select(inside)
-        nulls, others = self._null_rows, self._select(outside)
-        if nulls & others:
+        nulls, excluded = self._null_rows, self._select(outside)
+        if nulls & excluded:
             raise CorruptIndex("a row has both a value and no value")
-        return all_rows(self._row_count) - nulls - others
+        return all_rows(self._row_count) - nulls - excluded
 
     def _cost(self, cuts: Cuts) -> tuple[int, int]:
         """Return the bytes to read for the rows of ranges: of blocks, and of row sets if known."""
@@ -316,7 +316,7 @@ class SortedIndexReader(ABC, Generic[Block]):
             data = self._read(start, int(offsets[last - 1] + lengths[last - 1]) - start)
             for member in range(first, last):
                 begin = int(offsets[member]) - start
-                body = unpack_block(data[begin : begin + int(lengths[member])], block_limit(self._row_count))
+                body = unpack_block(data[begin : begin + int(lengths[member])])
                 self.blocks_read += 1
                 self._last_block = numbers[member], self._checked(numbers[member], self._parse_block(body))
                 yield self._last_block

@@ -172,6 +172,12 @@ def pack_entries(keys: Any, *columns: Any) -> Any:
     return join_binaries(lengths_of(keys), keys, *columns)
 
 
+def pack_extents(extents: Any) -> Any:
+    """Return offsets and lengths as binary values: two varints each."""
+    numbers, bounds = encode_varints(np.asarray(extents, np.int64).reshape(-1))
+    return binaries(numbers, bounds[::2])
+
+
 def lengths_of(parts: Any) -> Any:
     """Return the lengths of binary values, as varints."""
     return binaries(*encode_varints(np.diff(text_buffers(parts)[0])))

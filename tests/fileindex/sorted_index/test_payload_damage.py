@@ -16,10 +16,11 @@ from fileindex.predicate.tree import Compare, In, IsNull, Op, StartsWith
 from fileindex.rowset.result import REMAIN
 from fileindex.sorted_index.btree_writer import BTREE_MAGIC, FOOTER, BTreeIndexWriter
 from fileindex.sorted_index.build_options import SortedIndexKind, SortedIndexOptions
-from fileindex.sorted_index.index_blocks import COMPRESSIONS, block_limit, pack_block, unpack_block
+from fileindex.sorted_index.index_blocks import COMPRESSIONS, pack_block, unpack_block
 from fileindex.sorted_index.index_meta import MAX_ROWS, SortedIndexMeta
 from fileindex.sorted_index.kinds import open_sorted_index, sorted_index_writer
 from fileindex.sorted_index.row_sets import StoredSets, deserialize_set, serialize_set
+from fileindex.sorted_index.varints import encode_varint
 from paimon_base.errors import CorruptIndex
 from sparkexpr.values.column_type import ColumnType, Kind
 from tests.fileindex.sorted_index.payloads import A, BuiltPayload, build, matching_rows
@@ -230,14 +231,16 @@ def sealed(code: int, stored: bytes) -> bytes:
 )
 def test_blocks_that_cannot_be_unpacked_are_refused(data):
     with pytest.raises((CorruptIndex, struct.error)):
-        unpack_block(data, block_limit(0))
+        unpack_block(data)
 
 
-def test_a_block_states_at_most_what_its_rows_can_need():
-    packed = pack_block(bytes(1000), "zstd", 1)
-    assert unpack_block(packed, 1000) == bytes(1000)
-    with pytest.raises(CorruptIndex, match="at most 999"):
-        unpack_block(packed, 999)
+def test_a_block_is_at_most_so_much_larger_than_its_stored_bytes():
+    body = bytes(8 << 20)
+    assert unpack_block(pack_block(body, "zstd", 1)) == body
+    assert pack_block(body, "zstd", 1)[-5] == 0
+    compressed = pa.Codec("zstd").compress(body, asbytes=True)
+    with pytest.raises(CorruptIndex, match="states 8388608 bytes"):
+        unpack_block(sealed(1, encode_varint(len(body)) + compressed))
 
 
 @settings(max_examples=100, deadline=None)
