@@ -7,6 +7,7 @@ So every read of the scan returns the same rows, in this process and in Spark ta
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from datetime import date
 from typing import TYPE_CHECKING, TypeAlias
 
 import pyarrow as pa
@@ -21,7 +22,7 @@ from paimon_base.errors import InvalidArgument
 from pyspark_paimon.request.engine import Engine
 from pyspark_paimon.request.requests import IncrementalModeName, IncrementalRange, ScanRequest, TravelRequest
 from pyspark_paimon.request.state import Pin, SchemaOf, Snapshots
-from pyspark_paimon.request.validate import projection
+from pyspark_paimon.request.validate import projection, travel_of
 from sparkexpr.values.column_type import Kind
 
 if TYPE_CHECKING:
@@ -30,8 +31,8 @@ if TYPE_CHECKING:
     from lsm.scan.plan import ScanPlan
     from manifest.store import FileStore
 
-Point: TypeAlias = int | str
-"""A snapshot id (0: before the first), or the name of a tag."""
+Point: TypeAlias = int | str | date
+"""A snapshot id (0: before the first), the name of a tag, or a time."""
 
 MODES: tuple[IncrementalModeName, ...] = ("delta", "changelog", "diff")
 _KIND_FIELD = DataField(-1, ROW_KIND, DataType(Kind.VARCHAR, nullable=False, length=2**31 - 1))
@@ -86,8 +87,10 @@ def _pin(engine: Engine, point: object) -> Snapshot | None:
         return engine.ask(Pin(travel=TravelRequest()))
     if isinstance(point, str):
         return engine.ask(Pin(travel=TravelRequest(tag=point)))
+    if isinstance(point, date) and point == point:  # noqa: PLR0124  # pandas' NaT is a date that equals nothing
+        return engine.ask(Pin(travel=travel_of(None, None, point)))
     if type(point) is not int:
-        raise InvalidArgument(f"a range is given by snapshot ids or names of tags, not by {point!r}")
+        raise InvalidArgument(f"a range is given by snapshot ids, names of tags, dates or datetimes, not by {point!r}")
     return engine.ask(Pin(travel=TravelRequest(snapshot_id=point))) if point else None
 
 

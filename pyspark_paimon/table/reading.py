@@ -210,8 +210,8 @@ class TableReading(TableRole, Readable):
         (``lookup``, ``full-compaction``) has rows only after they are compacted.
 
         Args:
-            from_snapshot: Snapshot id or tag after which changes are read. 0: from the beginning.
-            to_snapshot: Last snapshot id or tag. None: the newest.
+            from_snapshot: Snapshot id, tag or time (``datetime``, ``date``) after which changes are read. 0: from the beginning.
+            to_snapshot: Last snapshot id, tag or time. None: the newest.
             filter: As in ``scan``; it is applied to each changed row separately.
             columns: Columns to read. None: all.
             params: As in ``scan``.
@@ -236,6 +236,40 @@ class TableReading(TableRole, Readable):
             )
         options = self._read_options(None, placed=True)
         return self._changes(snapshot_range, bind_filter(filter, schema.column_types, params), filter, columns, None, options=options)
+
+    def diff(
+        self,
+        before: Point,
+        after: Point | None = None,
+        filter: Filter = None,  # noqa: A002  # as in scan
+        columns: Sequence[str] | None = None,
+        *,
+        params: Mapping[str, object] | None = None,
+    ) -> Scan:
+        """Return a scan of the rows that differ between two states of a primary-key table.
+
+        A changed row is a pair ``-U``, ``+U`` in the column ``_row_kind``; rows of one state only are ``-D`` or ``+I``. Rows that changed
+        and changed back are left out. The answer is the same for every ``changelog-producer``.
+
+        Args:
+            before: Snapshot id, tag or time of the older state. 0: the empty table.
+            after: That of the newer state. None: the newest.
+            filter: As in ``changelog``.
+            columns: Columns to read. None: all.
+            params: As in ``scan``.
+
+        Raises:
+            SnapshotExpired, SnapshotNotFound: There is no such snapshot or tag, or no snapshot at such a time.
+            UnsupportedTable: The table has no primary key.
+            InvalidArgument, InvalidFilter, UnknownColumn: An argument is not valid.
+
+        >>> from pyspark_paimon.example import cities
+        >>> table = cities()
+        >>> _ = table.update("id = 1", values={"city": "Bergen"}), table.update("id = 1", values={"city": "Oslo"}), table.delete("id = 2")
+        >>> table.diff(1, columns=["id", "city"]).to_arrow().to_pylist()
+        [{'id': 2, 'city': 'Lima', '_row_kind': '-D'}]
+        """
+        return self.changelog(before, after, filter, columns, params=params, mode="diff")
 
     def follow(
         self,
