@@ -127,7 +127,9 @@ class FileStore:
 
         Options of this job apply to it, too.
         """
-        return replace(self, schema=schema.model_copy(update={"options": {**schema.options, **self.schema.options}}), pending=schema)
+        options = {**schema.options, **self.schema.options}
+        # Caches know schemas by their ids, and another writer may store another schema with this one.
+        return replace(self, schema=schema.model_copy(update={"options": options}), cache=EntryCache(), pending=schema)
 
     def __reduce__(self) -> tuple[Callable[..., FileStore], tuple[FileIO, str, TableSchema]]:
         return partial(FileStore, branch=self.branch, commits=self.commits), (self.file_io, self.root, self.schema)

@@ -7,16 +7,18 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain, islice
+from numbers import Number
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
 from lsm.rows_in.lossless_cast import LossyCast, lossless_cast, may_cast
+from lsm.rows_in.policy import DEFAULT_POLICY, RowPolicy, wider_hint
 from lsm.rows_in.python_types import CONVERSION_ERRORS, InvalidValue, without_nan
-from lsm.rows_in.python_values import python_array
+from lsm.rows_in.python_values import is_number_type, python_array
 from manifest.io.errors import SchemaMismatch
 from manifest.types.data_type import DataField
 from paimon_base.errors import InvalidArgument
@@ -31,6 +33,8 @@ ACCEPTED = (
     "a pandas DataFrame, one of polars, Spark or pandas-on-Spark, or another object with an Arrow C stream"
 )
 """Sources of rows, for errors."""
+COLUMN_SET = "_column_set"
+"""Column with the number of each row's set in ``ArrowRows.column_sets``."""
 _PYTHON_VALUES: tuple[tuple[Callable[[pa.DataType], bool], str], ...] = (
     (pa.types.is_integer, "int, cast texts like this: int(value)"),
     (pa.types.is_floating, "float, cast texts like this: float(value)"),
@@ -65,11 +69,53 @@ class ArrowRows:
         """Arrow schema of the stream."""
         return self.reader.schema
 
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        """Return the stream as rows from outside."""
+        return self.reader.__arrow_c_stream__(requested_schema)
 
-def arrow_rows(data: Any, schema: pa.Schema, *, widens: bool = False) -> ArrowRows:
+    def without_numbers(self) -> ArrowRows:
+        """Return the rows without ``COLUMN_SET``."""
+        names = [name for name in self.schema.names if name != COLUMN_SET]
+        if len(names) == len(self.schema.names):
+            return self
+        plain = pa.schema([self.schema.field(name) for name in names])
+        return replace(self, reader=pa.RecordBatchReader.from_batches(plain, (batch.select(names) for batch in self.reader)))
+
+
+def joined_rows(parts: Sequence[ArrowRows]) -> ArrowRows:
+    """Return rows of different columns one after the other, in memory.
+
+    Rows of different columns have the column ``COLUMN_SET``.
+
+    >>> parts = [ArrowRows(pa.table({"id": [1], "n": [5]}).to_reader()), ArrowRows(pa.table({"id": [2]}).to_reader())]
+    >>> joined_rows(parts).reader.read_all().to_pylist()
+    [{'id': 1, 'n': 5, '_column_set': 0}, {'id': 2, 'n': None, '_column_set': 1}]
+    """
+    number_by_set: dict[frozenset[str], int] = {}
+    tables, rejected = [], [table for part in parts for table in part.rejected]
+    for part in parts:
+        table, names = part.reader.read_all(), part.schema.names
+        numbers = [number_by_set.setdefault(names, len(number_by_set)) for names in part.column_sets or (frozenset(names),)]
+        own = table.column(COLUMN_SET) if COLUMN_SET in names else pa.repeat(pa.scalar(0, pa.int32()), table.num_rows)
+        table = table.drop_columns([COLUMN_SET]) if COLUMN_SET in names else table
+        tables.append(table.append_column(COLUMN_SET, pa.array(numbers, pa.int32()).take(own)))
+    try:
+        rows = pa.concat_tables(tables, promote_options="permissive")
+    except pa.ArrowException as error:
+        raise SchemaMismatch(f"columns of one name have different types in rows of different columns: {error}") from error
+    if len(number_by_set) == 1:
+        rows = rows.drop_columns([COLUMN_SET])
+        lacks_some = len(next(iter(number_by_set))) < rows.num_columns
+        return ArrowRows(rows.to_reader(), tuple(number_by_set) if lacks_some else (), rejected)
+    rows = rows.select([*(name for name in rows.schema.names if name != COLUMN_SET), COLUMN_SET])
+    return ArrowRows(rows.to_reader(), tuple(number_by_set), rejected)
+
+
+def arrow_rows(data: Any, schema: pa.Schema, policy: RowPolicy = DEFAULT_POLICY) -> ArrowRows:
     """Return rows of this process as a stream.
 
-    Of an iterable, reads only the first batch now. ``widens``: as for ``python_column``.
+    Of an iterable, reads only the first batch now. ``policy``: as for ``python_array``. With ``missing="keep"`` rows of different columns
+    get the column ``COLUMN_SET``, and an iterable of batches may have them, too.
 
     Raises:
         InvalidArgument: The type of ``data`` is not supported.
@@ -79,6 +125,8 @@ def arrow_rows(data: Any, schema: pa.Schema, *, widens: bool = False) -> ArrowRo
     id: int8
     """
     match data:
+        case ArrowRows():
+            return data
         case pa.Table():
             return ArrowRows(data.to_reader())
         case pa.RecordBatch():
@@ -86,33 +134,39 @@ def arrow_rows(data: Any, schema: pa.Schema, *, widens: bool = False) -> ArrowRo
         case pa.RecordBatchReader():
             return ArrowRows(data)
     if is_a(data, "pandas", "DataFrame"):
-        return _pandas_rows(data, schema, widens)
+        return _pandas_rows(data, schema, policy)
     if is_a(data, "polars", "LazyFrame"):
         data = data.collect()
     if is_a(data, "pyarrow._dataset", "Dataset"):
         return ArrowRows(data.scanner().to_reader())
     if isinstance(data, Mapping):
-        return ArrowRows(_named_columns(data, schema, widens).to_reader())
+        return ArrowRows(_named_columns(data, schema, policy).to_reader())
     if hasattr(data, "__arrow_c_stream__"):
         try:
             return ArrowRows(pa.RecordBatchReader.from_stream(data))
         except pa.ArrowInvalid as error:  # a stream of one column's values
             raise InvalidArgument(f"rows cannot be written from {type(data).__name__}: {error}; use {ACCEPTED}") from error
     if isinstance(data, Iterable) and not isinstance(data, str | bytes):
-        return _iterable_rows(data, schema, widens)
+        return _iterable_rows(data, schema, policy)
     raise InvalidArgument(f"rows cannot be written from {type(data).__name__}; use {ACCEPTED}")
 
 
-def _iterable_rows(data: Iterable[object], schema: pa.Schema, widens: bool) -> ArrowRows:
+def _iterable_rows(data: Iterable[object], schema: pa.Schema, policy: RowPolicy) -> ArrowRows:
     items = iter(data)
     first = next(items, None)
     if first is None:
         return ArrowRows(pa.RecordBatchReader.from_batches(schema, []))
     if isinstance(first, Mapping):
-        dicts = [first, *items]
-        return ArrowRows(_dict_rows(dicts, schema, widens).to_reader(), _column_sets(dicts))
+        dicts: list[Any] = [first, *items]
+        rows, column_sets = _dict_rows(dicts, schema, policy), _column_sets(dicts)
+        if policy.missing == "keep" and column_sets:
+            number_by_set = {names: number for number, names in enumerate(column_sets)}
+            rows = rows.append_column(COLUMN_SET, pa.array([number_by_set[frozenset(row)] for row in dicts], pa.int32()))
+        return ArrowRows(rows.to_reader(), column_sets)
     if not isinstance(first, pa.RecordBatch | pa.Table):
         raise InvalidArgument(f"rows cannot be written from an iterable of {type(first).__name__}; use {ACCEPTED}")
+    if policy.missing == "keep":
+        return joined_rows([arrow_rows(part, schema) for part in chain([first], items)])
 
     def batches() -> Iterator[pa.RecordBatch]:
         for item in chain([first], items):
@@ -135,12 +189,12 @@ def is_a(data: object, module: str, name: str) -> bool:
     return any(f"{kind.__module__}.".startswith(f"{module}.") and kind.__name__ == name for kind in type(data).__mro__)
 
 
-def _dict_rows(rows: Sequence[Any], schema: pa.Schema, widens: bool) -> pa.Table:
+def _dict_rows(rows: Sequence[Any], schema: pa.Schema, policy: RowPolicy) -> pa.Table:
     """Convert dicts to a table. Missing keys are null."""
     if wrong := next((row for row in rows if not isinstance(row, Mapping)), None):
         raise InvalidArgument(f"an iterable of dicts has {wrong!r:.40} of type {type(wrong).__name__}; give all rows as dicts, or none")
     names = dict.fromkeys(chain.from_iterable(rows))
-    return _named_columns({name: [row.get(name) for row in rows] for name in names}, schema, widens)
+    return _named_columns({name: [row.get(name) for row in rows] for name in names}, schema, policy)
 
 
 def _column_sets(rows: Sequence[Any]) -> tuple[frozenset[str], ...]:
@@ -149,7 +203,7 @@ def _column_sets(rows: Sequence[Any]) -> tuple[frozenset[str], ...]:
     return () if all(len(row) == len(names) for row in rows) else tuple(set(map(frozenset, rows)))
 
 
-def _named_columns(columns: Mapping[Any, Any], schema: pa.Schema, widens: bool) -> pa.Table:
+def _named_columns(columns: Mapping[Any, Any], schema: pa.Schema, policy: RowPolicy) -> pa.Table:
     """Convert columns by name to the table's types.
 
     Dicts are MAP entries where the table has a MAP column.
@@ -161,7 +215,7 @@ def _named_columns(columns: Mapping[Any, Any], schema: pa.Schema, widens: bool) 
         arrow_type = _table_type(name, schema)
         if not hasattr(values, "__iter__") or isinstance(values, str | bytes) or getattr(values, "ndim", 1) == 0:
             raise InvalidArgument(f"column '{name}' is given as {type(values).__name__}; a list of values is wanted: {{'{name}': [...]}}")
-        arrays[name] = python_column(name, values, arrow_type, widens=widens)
+        arrays[name] = python_column(name, values, arrow_type, policy=policy)
     try:
         return pa.table(arrays)
     except pa.ArrowInvalid as error:
@@ -173,7 +227,7 @@ def _shown(schema: pa.Schema) -> str:
     return ", ".join(f"{field.name} {field.type}" for field in schema)
 
 
-def _pandas_rows(frame: pd.DataFrame, schema: pa.Schema, widens: bool) -> ArrowRows:
+def _pandas_rows(frame: pd.DataFrame, schema: pa.Schema, policy: RowPolicy) -> ArrowRows:
     """Convert columns and index levels of a frame by name.
 
     Columns of Python objects get the table's types.
@@ -186,13 +240,13 @@ def _pandas_rows(frame: pd.DataFrame, schema: pa.Schema, widens: bool) -> ArrowR
         return ArrowRows(pa.RecordBatchReader.from_batches(pa.schema([(name, pa.null()) for name in names]), []))
     types = [_table_type(name, schema) for name in names]
     step = thresholds.pandas_rows
-    first = _pandas_batch(frame.iloc[:step] if len(frame) > step and not widens else frame, names, types, 0, widens)
+    first = _pandas_batch(frame.iloc[:step] if len(frame) > step and not policy.merges else frame, names, types, 0, policy)
     step = max(step, first.num_rows)
 
     def batches() -> Iterator[pa.RecordBatch]:
         yield first
         for start in range(step, len(frame), step):
-            batch = _pandas_batch(frame.iloc[start : start + step], names, first.schema.types, start, False)
+            batch = _pandas_batch(frame.iloc[start : start + step], names, first.schema.types, start, DEFAULT_POLICY)
             yield _same_types(batch, first.schema)
 
     return ArrowRows(pa.RecordBatchReader.from_batches(first.schema, batches()))
@@ -247,11 +301,11 @@ def _table_type(name: str, schema: pa.Schema) -> pa.DataType | None:
 
 
 def _pandas_batch(
-    frame: pd.DataFrame, names: Sequence[str], types: Sequence[pa.DataType | None], start: int, widens: bool
+    frame: pd.DataFrame, names: Sequence[str], types: Sequence[pa.DataType | None], start: int, policy: RowPolicy
 ) -> pa.RecordBatch:
     arrays = []
     for position, (name, arrow_type) in enumerate(zip(names, types, strict=True)):
-        array = python_column(name, frame.iloc[:, position], arrow_type, first_row=start, widens=widens)
+        array = python_column(name, frame.iloc[:, position], arrow_type, first_row=start, policy=policy)
         arrays.append(array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array)
     return pa.record_batch(arrays, names=list(names)) if arrays else pa.record_batch({})
 
@@ -272,11 +326,13 @@ def _same_types(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     return pa.record_batch(arrays, schema=schema)
 
 
-def python_column(name: str, values: Any, target_type: pa.DataType | None, *, first_row: int = 0, widens: bool = False) -> Any:
+def python_column(
+    name: str, values: Any, target_type: pa.DataType | None, *, first_row: int = 0, policy: RowPolicy = DEFAULT_POLICY
+) -> Any:
     """Convert the values of a column to Arrow.
 
     Columns with an Arrow type keep it: ``conform`` checks them. Python values become ``target_type``. None: infer the type.
-    ``widens``: numbers that ``target_type`` cannot have get an inferred type. ``first_row`` is the number of the first value in error messages.
+    ``policy``: as for ``python_array``. ``first_row`` is the number of the first value in error messages.
 
     Raises:
         SchemaMismatch: A value does not fit; the message names row and column.
@@ -305,25 +361,12 @@ def python_column(name: str, values: Any, target_type: pa.DataType | None, *, fi
     if of_pandas:
         listed = without_nan(listed)
     try:
-        return python_array(listed, target_type)
+        return python_array(listed, target_type, policy)
     except InvalidValue as error:
-        if widens and target_type is not None and (wider := _wider(listed, target_type)) is not None:
-            return wider
         where = f"column '{name}{error.path}', row {first_row + error.row}"
-        raise SchemaMismatch(f"{where}: {error.reason}{'' if error.path else _values_hint(target_type)}") from error
-
-
-def _wider(values: Sequence[Any], target_type: pa.DataType) -> pa.Array | None:
-    """Return numbers in their inferred type. None: not only numbers."""
-    try:
-        array = python_array(values, None) if _is_number(target_type) else None
-        return array if array is not None and _is_number(array.type) else None
-    except InvalidValue:
-        return None
-
-
-def _is_number(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))
+        is_number = not error.path and target_type is not None and is_number_type(target_type) and type(listed[error.row]) is not bool
+        hint = wider_hint(name) if is_number and isinstance(listed[error.row], Number) else ""
+        raise SchemaMismatch(f"{where}: {error.reason}{hint}{'' if error.path else _values_hint(target_type)}") from error
 
 
 def _holds_objects(dtype: Any) -> bool:

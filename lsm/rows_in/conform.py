@@ -19,11 +19,12 @@ from lsm.keys.encoding import one_array
 from lsm.keys.sort import DELETE
 from lsm.rows_in.constrain import constrain, refuse_nulls
 from lsm.rows_in.lossless_cast import LossyCast, first_row, lossless_cast, may_cast
-from lsm.rows_in.policy import DEFAULT_POLICY, RowPolicy
+from lsm.rows_in.policy import DEFAULT_POLICY, RowPolicy, wider_hint
 from manifest.io.errors import SchemaMismatch
 from manifest.schema.merge_options import MergeOptions
 from manifest.schema.partial_rows import PartialRows
 from manifest.schema.table_schema import TableSchema
+from manifest.types.cast_rules import NUMBERS
 from manifest.types.data_type import DataField, default_scalar
 from paimon_base.errors import did_you_mean
 from paimon_base.hidden_nulls import cast_nested
@@ -165,11 +166,14 @@ def _cast(column: Any, field: DataField, target: Any) -> Any:
         row = first_row(len(column), lambda start, stop: lossless_cast(column.slice(start, stop - start), target), LossyCast)
         where = f"column '{field.name}', row {row} of its batch"
         if error.rounded:
+            wider = wider_hint(field.name) if field.type.kind in NUMBERS else ""
             raise SchemaMismatch(
-                f"{where}: a value of Arrow {source} would be rounded to become {field.type}{_cast_hint(field, source)}"
+                f"{where}: a value of Arrow {source} would be rounded to become {field.type}{wider}{_cast_hint(field, source)}"
             ) from error
         finer = pa.types.is_decimal(source) and source.scale > field.type.scale
-        hint = _cast_hint(field, source) if finer or pa.types.is_floating(source) or _is_finer_time(source, target) else _wider_hint(field)
+        hint = wider_hint(field.name) if field.type.kind in NUMBERS else ""
+        if finer or pa.types.is_floating(source) or _is_finer_time(source, target):
+            hint += _cast_hint(field, source)
         raise SchemaMismatch(f"{where}: a value of Arrow {source} does not fit {field.type} ({error}){hint}") from error
 
 
@@ -279,11 +283,6 @@ def _cast_hint(field: DataField, source: Any) -> str:
         return f"; parse JSON texts like this: Variant.parse_array(rows[{field.name!r}])"
     expression = _expression(field, source, f"rows[{field.name!r}]")
     return _VALUES.get(field.type.kind, "") if expression is None else f"; cast like this: {expression}"
-
-
-def _wider_hint(field: DataField) -> str:
-    """Return the hint for values outside of the column's range."""
-    return f"; give values in its range, or the column a wider type: table.change_type({field.name!r}, ...)"
 
 
 def _missing_hint(field: DataField) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from lsm.arrow.row_kind import ROW_KIND
+from lsm.rows_in.arrow import COLUMN_SET
 from lsm.rows_in.policy import RowPolicy
 from manifest.schema.evolution import evolve
 from manifest.schema.merge_on_write import MergeRules, merge_changes
@@ -23,6 +24,6 @@ def merged_schema(schema: TableSchema, rows: pa.Schema, policy: RowPolicy) -> Ta
     """
     if not policy.merges:
         return None
-    typed_fields = [field for field in rows if field.name != ROW_KIND and not pa.types.is_null(field.type)]
+    typed_fields = [field for field in rows if field.name not in {ROW_KIND, COLUMN_SET} and not pa.types.is_null(field.type)]
     changes = merge_changes(schema, from_arrow(pa.schema(typed_fields)), MergeRules(policy.widens, policy.retypes))
     return evolve(schema, changes) if changes else None

@@ -89,3 +89,11 @@ class RowPolicy:
 
 DEFAULT_POLICY = RowPolicy()
 """Policy for rows that were cast before: no value changes, and columns may be missing."""
+
+
+def wider_hint(column: str) -> str:
+    """Return the advice for numbers that a column cannot have."""
+    return (
+        f"; to keep such numbers, give the column a wider type: table.change_type({column!r}, ...), or write with schema_mode='merge' and "
+        "option write.merge-schema.type-widening"
+    )

@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lsm.rows_in.lossless_cast import first_row, lossless_cast, may_cast
+from lsm.rows_in.policy import DEFAULT_POLICY, RowPolicy
 from lsm.rows_in.python_types import ARROW_TYPES, CONVERSION_ERRORS, Family, InvalidValue, family_of, infer_type, without_pandas_nulls
 from paimon_base.errors import InvalidArgument
 from sparkexpr.values.plain_value import fixed_array
@@ -28,10 +29,11 @@ _SHOWN = 60
 _FEW = 64
 
 
-def python_array(values: Sequence[Any], target: pa.DataType | None) -> Any:
+def python_array(values: Sequence[Any], target: pa.DataType | None, policy: RowPolicy = DEFAULT_POLICY) -> Any:
     """Convert values to an Array of type ``target``. None: the type that holds all values.
 
-    A ChunkedArray if texts are too long for one Array.
+    A ChunkedArray if texts are too long for one Array. Numbers and structs that ``target`` cannot have get an inferred type where the policy
+    widens types or adds fields.
 
     Raises:
         InvalidValue: A value would change. It is the first such value.
@@ -49,7 +51,7 @@ def python_array(values: Sequence[Any], target: pa.DataType | None) -> Any:
     if is_variant_type(target):
         return _variants(values)
     if pa.types.is_nested(target) and Family.ARROW not in families:
-        return _convert_nested(values, target)
+        return _convert_nested(values, target, policy)
     groups = list(_groups(values, kinds, families))
     if not groups:
         return pa.nulls(len(values), target)
@@ -60,8 +62,24 @@ def python_array(values: Sequence[Any], target: pa.DataType | None) -> Any:
         except InvalidValue as error:
             errors.append(error)
     if errors:
+        if policy.widens and is_number_type(target) and (wider := _wider(values)) is not None:
+            return wider
         raise min(errors, key=attrgetter("row"))
     return parts[0] if len(parts) == 1 else pc.coalesce(*parts)
+
+
+def _wider(values: Sequence[Any]) -> pa.Array | None:
+    """Return numbers in their inferred type. None: not only numbers."""
+    try:
+        array = python_array(values, None)
+    except InvalidValue:
+        return None
+    return array if is_number_type(array.type) else None
+
+
+def is_number_type(kind: pa.DataType) -> bool:
+    """Return whether a type is one of integers, floats or decimals."""
+    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))
 
 
 @dataclass(frozen=True)
@@ -221,13 +239,13 @@ def _variants(values: Sequence[Any]) -> Any:
         raise InvalidValue(row, "", str(error)) from error
 
 
-def _convert_nested(values: Sequence[Any], target: pa.DataType) -> Any:
+def _convert_nested(values: Sequence[Any], target: pa.DataType, policy: RowPolicy) -> Any:
     types = pa.types
     if types.is_struct(target):
-        return _structs(values, target)
+        return _structs(values, target, policy)
     if types.is_map(target):
-        return _maps(values, target)
-    return _lists(values, target)
+        return _maps(values, target, policy)
+    return _lists(values, target, policy)
 
 
 def _refuse_others(values: Sequence[Any], accepted: frozenset[Family], target: pa.DataType) -> None:
@@ -258,13 +276,19 @@ def _refuse_dimensions(values: Sequence[Any], target: pa.DataType) -> None:
         raise InvalidValue(row, "", f"an array of {values[row].ndim} dimensions does not fit {target}; give lists of lists")
 
 
-def _part(values: Sequence[Any], target: pa.DataType, offsets: Sequence[int] | None, step: Callable[[int, int], str]) -> Any:
+def _part(
+    values: Sequence[Any],
+    target: pa.DataType | None,
+    offsets: Sequence[int] | None,
+    step: Callable[[int, int], str],
+    policy: RowPolicy = DEFAULT_POLICY,
+) -> Any:
     """Convert the parts of nested values.
 
     ``step(row, at)`` returns the path of part ``at`` of a row. ``offsets`` None means that each row has one part.
     """
     try:
-        parts = python_array(values, target)
+        parts = python_array(values, target, policy)
     except InvalidValue as error:
         row = error.row if offsets is None else bisect_right(offsets, error.row) - 1
         raise error.inside(row, step(row, error.row if offsets is None else error.row - offsets[row])) from error
@@ -273,12 +297,15 @@ def _part(values: Sequence[Any], target: pa.DataType, offsets: Sequence[int] | N
     return parts
 
 
-def _lists(values: Sequence[Any], target: pa.DataType) -> Any:
+def _lists(values: Sequence[Any], target: pa.DataType, policy: RowPolicy) -> Any:
     _refuse_others(values, frozenset({Family.NULL, Family.LIST}), target)
     _refuse_dimensions(values, target)
     present, offsets, mask = _present(values)
-    elements = _part(list(chain.from_iterable(present)), target.value_type, offsets, lambda _, index: f"[{index}]")
-    lists = pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), elements, type=pa.list_(target.value_field), mask=mask)
+    if pa.types.is_fixed_size_list(target):
+        policy = DEFAULT_POLICY
+    elements = _part(list(chain.from_iterable(present)), target.value_type, offsets, lambda _, index: f"[{index}]", policy)
+    kind = pa.list_(target.value_field.with_type(elements.type))
+    lists = pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), elements, type=kind, mask=mask)
     if not pa.types.is_fixed_size_list(target):
         return lists
     wrong = next((row for row, value in enumerate(values) if value is not None and len(value) != target.list_size), None)
@@ -287,7 +314,7 @@ def _lists(values: Sequence[Any], target: pa.DataType) -> Any:
     return lists.cast(target)
 
 
-def _maps(values: Sequence[Any], target: pa.DataType) -> Any:
+def _maps(values: Sequence[Any], target: pa.DataType, policy: RowPolicy) -> Any:
     _refuse_others(values, frozenset({Family.NULL, Family.LIST, Family.MAPPING}), target)
     _refuse_dimensions(values, target)
     present, offsets, mask = _present(values)
@@ -303,20 +330,26 @@ def _maps(values: Sequence[Any], target: pa.DataType) -> Any:
     if key_array.null_count:
         row = bisect_right(offsets, int(pc.index(key_array.is_null(), True).as_py())) - 1  # returns an Arrow scalar
         raise InvalidValue(row, "", "a key is null")
-    item_array = _part(items, target.item_type, offsets, lambda row, index: f"[{keys[offsets[row] + index]!r:.40}]")
-    return pa.MapArray.from_arrays(pa.array(offsets, pa.int32()), key_array, item_array, type=target, mask=mask)
+    item_array = _part(items, target.item_type, offsets, lambda row, index: f"[{keys[offsets[row] + index]!r:.40}]", policy)
+    kind = pa.map_(target.key_field, target.item_field.with_type(item_array.type), target.keys_sorted)
+    return pa.MapArray.from_arrays(pa.array(offsets, pa.int32()), key_array, item_array, type=kind, mask=mask)
 
 
-def _structs(values: Sequence[Any], target: pa.DataType) -> Any:
+def _structs(values: Sequence[Any], target: pa.DataType, policy: RowPolicy) -> Any:
     _refuse_others(values, frozenset({Family.NULL, Family.MAPPING}), target)
     names = [field.name for field in target]
-    unknown = set(chain.from_iterable(value for value in values if value is not None)) - set(names)
-    if unknown:
-        row, name = next((row, name) for row, value in enumerate(values) if value is not None for name in value if name in unknown)
-        raise InvalidValue(row, "", f"field {name!r} is unknown; the fields are {', '.join(names)}")
-    parts = [_field(values, field) for field in target]
-    return pa.StructArray.from_arrays(parts, fields=list(target), mask=_mask(values))
+    unknown = [name for name in dict.fromkeys(chain.from_iterable(value for value in values if value is not None)) if name not in names]
+    parts = [_field(values, field.name, field.type, policy) for field in target]
+    fields = [field.with_type(part.type) for field, part in zip(target, parts, strict=True)]
+    for name in unknown:
+        part = _field(values, name, None, policy) if policy.merges and isinstance(name, str) else pa.nulls(0)
+        if pa.types.is_null(part.type):  # no type that a new field could get
+            row = next(row for row, value in enumerate(values) if value is not None and name in value)
+            raise InvalidValue(row, "", f"field {name!r} is unknown; the fields are {', '.join(names)}")
+        parts.append(part)
+        fields.append(pa.field(name, part.type))
+    return pa.StructArray.from_arrays(parts, fields=fields, mask=_mask(values))
 
 
-def _field(values: Sequence[Any], field: pa.Field) -> Any:
-    return _part([None if value is None else value.get(field.name) for value in values], field.type, None, lambda _, __: f".{field.name}")
+def _field(values: Sequence[Any], name: str, target: pa.DataType | None, policy: RowPolicy) -> Any:
+    return _part([None if value is None else value.get(name) for value in values], target, None, lambda _, __: f".{name}", policy)

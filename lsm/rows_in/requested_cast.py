@@ -5,6 +5,7 @@ Whole columns are cast at once. Each cast also returns which values do not fit.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import chain, islice
@@ -17,14 +18,15 @@ import pyarrow.compute as pc
 from lsm.arrow.leaf_types import is_bytes, is_text, takeable, with_leaves
 from lsm.arrow.row_kind import ROW_KIND
 from lsm.keys.encoding import one_array
-from lsm.rows_in.arrow import ArrowRows
-from lsm.rows_in.policy import RowPolicy
+from lsm.rows_in.arrow import COLUMN_SET, ArrowRows
+from lsm.rows_in.policy import RowPolicy, wider_hint
 from lsm.rows_in.refused_rows import refused_rows, rows_with
 from manifest.io.errors import SchemaMismatch
-from manifest.schema.merge_on_write import fixed_columns, is_wider
+from manifest.schema.evolution import evolve
+from manifest.schema.merge_on_write import MergeRules, fixed_columns, is_wider, merge_changes
 from manifest.schema.table_schema import TableSchema
-from manifest.types.cast_rules import INTEGER_BITS, INTEGER_DIGITS
-from manifest.types.data_type import DataField, DataType, default_scalar
+from manifest.types.cast_rules import INTEGER_BITS, INTEGER_DIGITS, NUMBERS
+from manifest.types.data_type import DataField, DataType, default_scalar, from_arrow
 from paimon_base.thresholds import thresholds
 from sparkexpr.values.arrays import Mask
 from sparkexpr.values.column_type import FLOATS, INTEGERS, STRINGS, TIMESTAMPS, Kind
@@ -117,8 +119,8 @@ class _CastRows:
     def _cast(self, batch: pa.RecordBatch) -> tuple[pa.RecordBatch, dict[str, Any]]:
         """Return the cast rows, and by column which values do not fit."""
         arrays, unfit = [], {}
-        # Delete rows need no values but their keys.
-        fills_none = not {ROW_KIND, self.schema.core.rowkind_field}.intersection(batch.schema.names)
+        # Delete rows need no values but their keys, and rows of different columns only their own.
+        fills_none = not {ROW_KIND, COLUMN_SET, self.schema.core.rowkind_field}.intersection(batch.schema.names)
         for name, column in zip(batch.schema.names, batch.columns, strict=True):
             array = column
             if name in self.schema.names:
@@ -138,10 +140,12 @@ class _CastRows:
         return pa.record_batch(arrays, names=batch.schema.names), unfit
 
     def _error(self, batch: pa.RecordBatch, name: str, row: int) -> SchemaMismatch:
-        reason = _reason(self.schema.field(name), batch.column(name)[row].as_py())
+        field, value = self.schema.field(name), batch.column(name)[row].as_py()
+        reason, is_number = _reason(field, value), re.fullmatch(_NUMBER, str(value).strip()) is not None
         hint = "" if self.policy.rounds else ", cast='round' rounds numbers"
+        wider = wider_hint(name) if is_number and field.type.kind in NUMBERS else ""
         return SchemaMismatch(
-            f"row {self._row + row}: {reason}; nothing was committed. errors='null' stores NULL, errors='collect' leaves such rows out{hint}"
+            f"row {self._row + row}: {reason}; nothing was committed{wider}. errors='null' stores NULL, errors='collect' leaves such rows out{hint}"
         )
 
     def _rejected(self, batch: pa.RecordBatch, bad: Any, unfit: dict[str, Any]) -> pa.Table:
@@ -149,19 +153,23 @@ class _CastRows:
         shown = max(0, thresholds.shown_values - sum(table.num_rows for table in self.rejected))
         reasons = [_reasons(self.schema.field(name), rows.column(name), mask[bad], shown) for name, mask in unfit.items()]
         texts = pc.binary_join_element_wise(*reasons, "; ", null_handling="skip")
-        return pa.Table.from_batches([rows]).append_column(ERROR, texts)
+        rejected = pa.Table.from_batches([rows]).append_column(ERROR, texts)
+        return rejected.select([name for name in rejected.column_names if name != COLUMN_SET])
 
 
 def widened(schema: TableSchema, rows: pa.Table, *, rounds: bool) -> TableSchema:
     """Return the schema with wider types for numbers that do not fit otherwise.
 
-    Keys keep their types.
+    Keys keep their types. Nested columns get the wider types and new fields of the rows.
 
     >>> from manifest.types.ddl import parse_ddl
     >>> schema = TableSchema(id=0, fields=parse_ddl("n INT, m INT"))
     >>> [str(field.type) for field in widened(schema, pa.table({"n": ["5000000000"], "m": ["x"]}), rounds=False).fields]
     ['BIGINT', 'INT']
     """
+    nested = pa.schema([field for field in rows.schema if pa.types.is_nested(field.type) and field.name in schema.names])
+    if changes := merge_changes(schema, from_arrow(nested), MergeRules(widens=True)):
+        schema = evolve(schema, changes)
     fields = []
     for column in schema.fields:
         wider = column.type

@@ -9,6 +9,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Self
 
 import numpy as np
 import pyarrow as pa
@@ -73,6 +74,27 @@ def _change_of(store: FileStore) -> type[Change]:
 
 
 @dataclass(frozen=True)
+class Evaluated:
+    """Files that a change wrote, computed from ``base``."""
+
+    base: Snapshot | None
+    rows: int
+    """Number of changed rows."""
+    messages: Sequence[CommitMessage]
+
+    @classmethod
+    def of(cls, change: Change) -> Self:
+        """Evaluate a change on the newest snapshot. An error deletes its files."""
+        messages: list[CommitMessage] = []
+        base = change.store.snapshots.latest()
+        try:
+            return cls(base, change.evaluate(base, messages), messages)
+        except BaseException:
+            FileStoreCommit(change.store, change.request.commit_id).abort(messages, identifier=change.request.identifier)
+            raise
+
+
+@dataclass(frozen=True)
 class Change(ABC):
     """A change computed from and committed on the newest snapshot.
 
@@ -86,6 +108,8 @@ class Change(ABC):
     """Function that returns the new rows. None: rows are deleted."""
     columns: tuple[str, ...] | None = None
     """Columns that the update may change. None: rows may be deleted, too."""
+    ready: Evaluated | None = None
+    """First evaluation. None: it is still to be done."""
 
     def run(self) -> WriteResult:
         """Evaluate and commit.
@@ -96,7 +120,8 @@ class Change(ABC):
         self.store.check_writable()
         attempt = _Attempt(self)
         commit, first_run = attempt.commit, self.request.first_run
-        transaction = RowTransaction(commit, self.request.commit_id, is_new=first_run, threads=self.table.threads)
+        request, threads = self.request, self.table.threads
+        transaction = RowTransaction(commit, request.compactor, request.identifier, is_new=first_run, threads=threads)
         committed = transaction.run(attempt.evaluate, attempt.publish)
         if not committed.rounds:
             return write_result(committed.result, 0, 0, start)
@@ -137,7 +162,7 @@ class _Attempt:
     """The current round of a change, from its base snapshot to the commit."""
 
     def __init__(self, change: Change) -> None:
-        self._change = change
+        self._change, self._ready = change, change.ready
         self._base: Snapshot | None = None
         self.commit = FileStoreCommit(change.store, change.request.commit_id, fresh=change.request.first_run)
         self.stopwatch = Stopwatch()
@@ -146,8 +171,13 @@ class _Attempt:
 
     def evaluate(self, current: Round[CommitMessage]) -> None:
         """Evaluate the change on the newest snapshot."""
-        self._base = self._change.store.snapshots.latest()
-        self.rows = self._change.evaluate(self._base, current.work)
+        ready, self._ready = self._ready, None
+        if ready is not None:
+            self._base, self.rows = ready.base, ready.rows
+            current.work.extend(ready.messages)
+        else:
+            self._base = self._change.store.snapshots.latest()
+            self.rows = self._change.evaluate(self._base, current.work)
         self.stopwatch("find")
 
     def publish(self, messages: Sequence[CommitMessage]) -> CommitResult:
@@ -158,7 +188,7 @@ class _Attempt:
         counts = {**write_counts(messages, rows=self.rows), **change.changed}
         properties = commit_properties(change.verb, counts, change.request.properties)
         read = ReadState(EMPTY_TABLE if base is None else base.key, change.reads_all)
-        result = change.action(self.commit)(messages, properties=properties, read=read)
+        result = change.action(self.commit)(messages, change.request.identifier, properties=properties, read=read)
         self.stopwatch("commit")
         return result
 

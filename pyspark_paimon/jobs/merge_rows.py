@@ -6,8 +6,8 @@ Rows are matched by columns and changed by clause. The result is committed on th
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from threading import Lock
 from typing import Any
 
@@ -22,13 +22,16 @@ from lsm.rows_in.conform import conform
 from lsm.write.bucket_writer import WriteJob
 from lsm.write.copy_on_write import AppendMerge, Successors
 from lsm.write.table_write import TableWrite
+from manifest.commit.file_store_commit import FileStoreCommit
 from manifest.commit.message import CommitMessage
+from manifest.commit.repeated_commits import committed_before
+from manifest.io.errors import SchemaMismatch
 from manifest.schema.table_schema import TableSchema
 from manifest.snapshot.snapshot import Snapshot
 from paimon_base.errors import InvalidArgument
 from paimon_base.lazy import cached_property
 from pyspark_paimon.filter.columns import SOURCE, TARGET
-from pyspark_paimon.jobs.change_rows import Change, FilesChange
+from pyspark_paimon.jobs.change_rows import Change, Evaluated, FilesChange
 from pyspark_paimon.jobs.progress import FlushProgress
 from pyspark_paimon.request.bound import Value
 from pyspark_paimon.request.keys import any_of_keys
@@ -285,7 +288,9 @@ class MergeChange(Change):
         return self.merge.reads_all(self.store.schema)
 
     def evaluate(self, base: Snapshot | None, messages: list[CommitMessage]) -> int:
-        """See ``Change``."""
+        """See ``Change``. Raises ``SchemaMismatch`` if another commit changed the schema."""
+        if base is not None and base.schema_id > self.store.schema.id:
+            raise SchemaMismatch(f"{self.store.root}: the schema changed during the merge; nothing was committed. Merge again")
         merge = MergeRows(self.store.schema, self.merge)
         self._last.append(merge)
         base_id = None if base is None else base.id
@@ -327,9 +332,15 @@ class KeyedMerge(MergeChange):
             self._refuse_existing_keys(inserts, snapshot_id)
 
     def _read(self, predicate: Predicate | None, snapshot_id: int | None, keys: KeySet | None = None) -> Iterator[pa.RecordBatch]:
-        schema = self.store.schema
+        schema, pending = self.store.schema, self.store.pending
         request = ScanRequest(
-            predicate=predicate, keys=keys, columns=schema.names, snapshot_id=snapshot_id, schema_id=schema.id, options=EVERY_LEVEL
+            predicate=predicate,
+            keys=keys,
+            columns=schema.names,
+            snapshot_id=snapshot_id,
+            schema_id=schema.id if pending is None else None,
+            options=EVERY_LEVEL,
+            pending=pending,
         )
         return self.table.read(request, stage=self.verb)
 
@@ -356,15 +367,29 @@ class FilesMerge(MergeChange, FilesChange):
         return ()
 
 
-def merge_rows(table: OpenTable, request: DeleteRequest, merge: MergeRequest) -> MergeResult:
+def merge_rows(
+    table: OpenTable, request: DeleteRequest, merge: MergeRequest, evolve: Callable[[OpenTable, TableSchema], None]
+) -> MergeResult:
     """Merge and commit.
 
-    Raises ``InvalidArgument`` where source rows conflict, and the errors of updates.
+    ``evolve`` stores the schema that the merge gives the table. Raises ``InvalidArgument`` where source rows conflict, and the errors of
+    updates.
     """
-    store = table.store(request.options)
-    check_merge(merge.clauses, store.schema, store.root)
-    merge_of = FilesMerge if store.schema.kind.changes_files else KeyedMerge
+    store, pending = table.store(request.options), merge.pending
+    schema = store.schema if pending is None else pending
+    check_merge(merge.clauses, schema, store.root)
+    merge_of = FilesMerge if schema.kind.changes_files else KeyedMerge
     change: MergeChange = merge_of(table, store, request, merge=merge)
+    if pending is not None and store.schema.id >= pending.id:
+        evolve(table, pending)  # another writer changed the schema: raises unless it is this one
+    elif pending is not None and (request.first_run or committed_before(store, request.commit_id, request.identifier) is None):
+        ready = Evaluated.of(replace(change, store=store.with_pending(pending)))
+        try:
+            evolve(table, pending)
+        except BaseException:
+            FileStoreCommit(store, request.commit_id).abort(ready.messages, identifier=request.identifier)
+            raise
+        change = replace(change, store=table.store(request.options), ready=ready)
     result = change.run()
     return MergeResult.model_validate({**dict(result), **change.changed})
 

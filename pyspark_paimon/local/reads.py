@@ -228,6 +228,8 @@ class LocalReads:
 
     def _readable(self, request: ScanRequest) -> FileStore:
         store = self.store(request.options, request.schema_id)
+        if request.pending is not None:
+            store = store.with_pending(request.pending)
         store.check_readable()
         return store
 

@@ -62,8 +62,7 @@ def store_pending(engine: Engine | OpenTable, pending: TableSchema) -> None:
         except InvalidSchema:
             if engine.ask(SchemaOf()).id == newest.id:
                 raise  # no other writer added such a column
-        newest = engine.ask(SchemaOf())
-    if newest.fields[: len(pending.fields)] != pending.fields:
+    if engine.ask(SchemaOf(id=pending.id)).fields != pending.fields:
         raise SchemaMismatch(f"{engine.path}: the schema changed while this write added columns; nothing was committed. Write again")
 
 

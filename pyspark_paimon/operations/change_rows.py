@@ -19,10 +19,12 @@ from pyspark_paimon.results.results import MergeResult, WriteResult
 if TYPE_CHECKING:
     from lsm.compaction import due
     from pyspark_paimon.jobs import change_rows, merge_rows
+    from pyspark_paimon.operations import alter
 else:  # the client of a server sends these operations and needs no storage engine
     due = LazyModule("lsm.compaction.due")
     change_rows = LazyModule("pyspark_paimon.jobs.change_rows")
     merge_rows = LazyModule("pyspark_paimon.jobs.merge_rows")
+    alter = LazyModule("pyspark_paimon.operations.alter")
 
 
 A = TypeVar("A")
@@ -57,7 +59,7 @@ class _ChangeRows(Operation[A], Generic[A]):
     @property
     def identity(self) -> str:
         """Id of its commit."""
-        return self.request.commit_id
+        return self.request.identity
 
     def is_small(self, table: OpenTable, most_bytes: int) -> bool:
         """Return whether the scan and a due compaction are small."""
@@ -101,4 +103,4 @@ class MergeRows(_ChangeRows[MergeResult]):
 
     def run(self, table: OpenTable) -> MergeResult:
         """Merge in the process that reaches the files."""
-        return merge_rows.merge_rows(table, self.request, self.merge)
+        return merge_rows.merge_rows(table, self.request, self.merge, alter.store_pending)

@@ -47,10 +47,10 @@ def rows_of(data: Data, schema: TableSchema | None, policy: RowPolicy = DEFAULT_
             )
         return frame
     if schema is None or not policy.cast:
-        return check_rows(arrow_rows(data, types, widens=policy.widens))
+        return check_rows(arrow_rows(data, types, policy))
     from lsm.rows_in.requested_cast import cast_rows, source_types  # noqa: PLC0415  # few writes cast
 
-    rows = check_rows(arrow_rows(data, source_types(schema)))
+    rows = check_rows(arrow_rows(data, source_types(schema), policy))
     return cast_rows(rows, schema, policy, streams=isinstance(data, Iterator | pa.RecordBatchReader))
 
 

@@ -8,19 +8,19 @@ Any other value is a literal.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import pyarrow as pa
 
 from lsm.rows_in.arrow import column_scalar
 from lsm.rows_in.policy import RowPolicy
-from manifest.io.errors import SchemaMismatch
 from manifest.schema.table_schema import TableSchema
 from manifest.types.data_type import from_arrow
 from paimon_base.errors import InvalidArgument, UnknownColumn
-from pyspark_paimon.filter.columns import SOURCE, TARGET, match_names, resolve
+from pyspark_paimon.filter.columns import SOURCE, TARGET, case_twins, match_names, resolve
 from pyspark_paimon.filter.joined_sql import Sides, bind_condition, bind_value, is_column_expression, join_terms
+from pyspark_paimon.request.answers import SchemaJson
 from pyspark_paimon.request.assignments import refuse_delete, refuse_fixed
 from pyspark_paimon.request.bound import BoundExpression, BoundSource, BoundValue, Value
 from pyspark_paimon.request.struct_fields import constant, field_path, refuse_overlaps, with_field
@@ -78,11 +78,15 @@ class Join(Message):
 
 
 class MergeRequest(Message):
-    """Source rows, join conditions and clauses of a merge."""
+    """Source rows, join conditions and clauses of a merge.
+
+    ``pending``: version of the schema that the merge gives the table. The clauses are bound to it.
+    """
 
     source: BoundSource
     join: Join
     clauses: tuple[Clause, ...] = ()
+    pending: SchemaJson | None = None
 
     def reads_all(self, schema: TableSchema) -> bool:
         """Return whether inserts depend on rows in other buckets.
@@ -165,10 +169,58 @@ def join_of(on: object, sides: Sides) -> Join:
     return Join(pairs=tuple((resolve(name, sides[TARGET]), resolve(name, sides[SOURCE])) for name in on))
 
 
-def clause_of(when: When, action: Action, values: object, condition: object, *, schema: TableSchema, sides: Sides, join: Join) -> Clause:
+ClauseCall: TypeAlias = tuple[When, Action, object, object]
+"""Kind of rows, action, values and condition of a clause, as the user gives them."""
+
+
+def bind_merge(source: Any, on: object, calls: Sequence[ClauseCall], schema: TableSchema, policy: RowPolicy) -> MergeRequest:
+    """Return a merge whose join and clauses are bound to the table and the source.
+
+    The policy says whether the merge adds columns and widens types. Raises the errors of ``join_of`` and ``clause_of``.
+    """
+    sides = sides_of(schema, source.schema)
+    join = join_of(on, sides)
+    pending = _evolved(schema, source.schema, join, calls, policy)
+    if pending is not None:
+        schema, sides = pending, sides_of(pending, source.schema)
+        join = join_of(on, sides)
+    clauses = tuple(clause_of(*call, schema=schema, sides=sides, join=join, keeps_missing=policy.merges) for call in calls)
+    return MergeRequest(source=source, join=join, clauses=clauses, pending=pending)
+
+
+def _evolved(schema: TableSchema, source: pa.Schema, join: Join, calls: Sequence[ClauseCall], policy: RowPolicy) -> TableSchema | None:
+    """Return the schema with the columns and types that the clauses take from the source. None: no change.
+
+    Columns by which rows match are not added, and keep their types.
+    """
+    from lsm.rows_in.new_columns import merged_schema  # noqa: PLC0415  # few merges add columns
+
+    if not policy.merges:
+        return None
+    values = [values for _, action, values, _ in calls if action != "delete"]
+    named = {str(name).partition(".")[0].lower() for each in values if isinstance(each, Mapping) for name in each}
+    joined = {name for _, name in join.pairs}
+    fields = [field for field in source if field.name not in joined and ("all" in values or field.name.lower() in named)]
+    if twins := case_twins(field.name for field in fields):
+        raise InvalidArgument(f"merge: columns {', '.join(twins)} of the source differ only in case: rename one")
+    table_names = {other: name for name, other in match_names(schema.names, source.names).items()}
+    return merged_schema(schema, pa.schema([field.with_name(table_names.get(field.name, field.name)) for field in fields]), policy)
+
+
+def clause_of(
+    when: When,
+    action: Action,
+    values: object,
+    condition: object,
+    *,
+    schema: TableSchema,
+    sides: Sides,
+    join: Join,
+    keeps_missing: bool = False,
+) -> Clause:
     """Return a bound clause.
 
-    ``values``: by column, or ``"all"`` for source columns with the same names.
+    ``values``: by column, or ``"all"`` for source columns with the same names. ``keeps_missing``: the source may lack some of all.
     Raises ``InvalidArgument``, ``InvalidFilter``, ``UnknownColumn``, ``SchemaMismatch``.
     """
     visible = {side: sides[side] for side in _SIDES[when]}
@@ -179,7 +231,7 @@ def clause_of(when: When, action: Action, values: object, condition: object, *, 
         return Clause(when=when, action=action, condition=bound, values={})
     fields: dict[str, tuple[str, ...]] = {}
     if values == "all":
-        value_by_name: dict[str, Any] = {**_all(action, schema, sides, join)}
+        value_by_name: dict[str, Any] = {**_all(action, schema, sides, join, keeps_missing=keeps_missing)}
         named = value_by_name
     elif isinstance(values, Mapping) and values:
         value_by_name = dict(values)
@@ -203,7 +255,7 @@ def clause_of(when: When, action: Action, values: object, condition: object, *, 
     return Clause(when=when, action=action, condition=bound, values=bound_values | changed)
 
 
-def _all(action: Action, schema: TableSchema, sides: Sides, join: Join) -> dict[str, ColumnValue]:
+def _all(action: Action, schema: TableSchema, sides: Sides, join: Join, *, keeps_missing: bool) -> dict[str, ColumnValue]:
     """Assign each column from the source column of its name.
 
     An update leaves out the columns that the join makes equal.
@@ -212,24 +264,9 @@ def _all(action: Action, schema: TableSchema, sides: Sides, join: Join) -> dict[
     source_names = match_names(schema.names, source)
     equal = {target for target, _ in join.pairs} if action == "update" else set()
     missing = [name for name in schema.names if name not in source_names and name not in equal]
-    if missing and action == "update":
+    if missing and action == "update" and not keeps_missing:
         raise UnknownColumn(missing[0], tuple(f"s.{name}" for name in source))
     return {name: ColumnValue(f"{SOURCE}.{other}", None, source[other]) for name, other in source_names.items() if name not in equal}
-
-
-def refuse_new_columns(schema: TableSchema, options: Mapping[str, str], source: Collection[str], join: Join) -> None:
-    """Raise ``SchemaMismatch`` if a clause for all columns would drop some.
-
-    Without ``write.merge-schema`` such a clause is for the columns that both sides have.
-    """
-    if not RowPolicy.of(schema, options).merges:
-        return
-    matched = {*match_names(schema.names, source).values(), *(name for _, name in join.pairs)}
-    if new := [name for name in source if name not in matched]:
-        raise SchemaMismatch(
-            f"merge: the source has column '{new[0]}', which the table lacks. Option 'write.merge-schema' is set, but a merge adds no columns: "
-            f"call add_column({new[0]!r}, ...) first, or name the columns that the clause sets"
-        )
 
 
 def _value(name: str, value: Any, visible: Sides, schema: TableSchema) -> Value:

@@ -119,6 +119,8 @@ class ScanRequest(Message):
     read_optimized: bool = False
     exact: bool = True
     options: dict[str, str] = Field(default_factory=dict)
+    pending: SchemaJson | None = Field(default=None, exclude=True)
+    """Version of the schema to read the rows with, before it is stored."""
 
     @classmethod
     def of(cls, predicate: Predicate | None, *, columns: Sequence[str], snapshot: Snapshot | None, limit: int | None = None) -> ScanRequest:
@@ -140,32 +142,62 @@ class ScanRequest(Message):
         return None if self.snapshot_id is None else snapshots.readable(self.snapshot_id, self.snapshot_delta)
 
 
-class WriteRequest(Message):
-    """Mode and commit identity of a write.
+class CommitRequest(Message):
+    """Identity and notes of a commit of rows.
 
     ``commit_id``: UUID of the client. It is the commit user and part of file names.
-    ``partition``: static overwrite; values are partition-path texts.
-    None with mode ``overwrite``: replace the partitions of the rows if ``dynamic``, else the whole table.
-    ``order_by``: for equal keys in a distributed input, the row with the greatest value wins.
-    ``row_kinds``: the rows have a column ``ROW_KIND``.
-    ``batch_id``: ``commit_id`` names a job that commits numbered batches.
     ``first_run``: the client created the name for this call, so no earlier commit can have it.
-    ``schema_id``: version of the schema that the rows were checked against.
-    ``pending``: version of the schema that the write gives the table, once its rows passed all checks.
-    ``missing``: whether columns that the rows leave out are set to null where that clears or ignores values.
-    ``operation``: name in the table's history. None: the mode.
+    ``batch_id``: ``commit_id`` names a job that commits numbered batches.
     ``properties``: the user's properties of the snapshot.
-
-    >>> WriteRequest(commit_id="job", mode="append", batch_id=7).identity
-    'job#7'
     """
 
     commit_id: CommitId
     # Not serialized: a receiver may get the same message twice.
     first_run: bool = Field(default=False, exclude=True)
+    batch_id: int | None = None
+    properties: CommitProperties = Field(default_factory=dict)
+    options: dict[str, str] = Field(default_factory=dict)
+
+    @property
+    def identifier(self) -> int:
+        """Commit identifier, unique for its commit user."""
+        return BATCH_IDENTIFIER if self.batch_id is None else self.batch_id
+
+    @property
+    def identity(self) -> str:
+        """Text that identifies the commit.
+
+        A ``commit_id`` from a caller has no ``#``.
+        """
+        return self.commit_id if self.batch_id is None else f"{self.commit_id}#{self.batch_id}"
+
+    @property
+    def compactor(self) -> str:
+        """Commit user of compactions after the commit.
+
+        A job's snapshots record its committed batches, so compactions use another user.
+        """
+        return self.commit_id if self.batch_id is None else f"{self.commit_id}-compact"
+
+
+class WriteRequest(CommitRequest):
+    """Mode and commit identity of a write.
+
+    ``partition``: static overwrite; values are partition-path texts.
+    None with mode ``overwrite``: replace the partitions of the rows if ``dynamic``, else the whole table.
+    ``order_by``: for equal keys in a distributed input, the row with the greatest value wins.
+    ``row_kinds``: the rows have a column ``ROW_KIND``.
+    ``schema_id``: version of the schema that the rows were checked against.
+    ``pending``: version of the schema that the write gives the table, once its rows passed all checks.
+    ``missing``: whether columns that the rows leave out are set to null where that clears or ignores values.
+    ``operation``: name in the table's history. None: the mode.
+
+    >>> WriteRequest(commit_id="job", mode="append", batch_id=7).identity
+    'job#7'
+    """
+
     schema_id: int | None = Field(default=None, exclude=True)
     pending: SchemaJson | None = None
-    batch_id: int | None = None
     mode: Mode
     partition: dict[str, str | None] | None = None
     dynamic: bool = False
@@ -173,8 +205,6 @@ class WriteRequest(Message):
     row_kinds: bool = False
     missing: Literal["refuse", "null"] = "refuse"
     operation: str | None = None
-    properties: CommitProperties = Field(default_factory=dict)
-    options: dict[str, str] = Field(default_factory=dict)
 
     @property
     def policy(self) -> RowPolicy:
@@ -186,30 +216,9 @@ class WriteRequest(Message):
         return commit_properties(self.operation or self.mode, metrics, self.properties)
 
     @property
-    def identifier(self) -> int:
-        """Commit identifier, unique for its commit user."""
-        return BATCH_IDENTIFIER if self.batch_id is None else self.batch_id
-
-    @property
-    def identity(self) -> str:
-        """Text that identifies the write.
-
-        A ``commit_id`` from a caller has no ``#``.
-        """
-        return self.commit_id if self.batch_id is None else f"{self.commit_id}#{self.batch_id}"
-
-    @property
     def keeps_others(self) -> bool:
         """Whether an overwrite replaces some partitions and keeps the others."""
         return self.mode == "overwrite" and (self.dynamic or self.partition is not None)
-
-    @property
-    def compactor(self) -> str:
-        """Commit user of compactions after the write.
-
-        A job's snapshots record its committed batches, so compactions use another user.
-        """
-        return self.commit_id if self.batch_id is None else f"{self.commit_id}-compact"
 
 
 EVERY_LEVEL = {"deletion-vectors.merge-on-read": "true", **OWN_BRANCH}
@@ -219,20 +228,15 @@ A change by filter also applies to rows that are visible only after a compaction
 """
 
 
-class DeleteRequest(Message):
+class DeleteRequest(CommitRequest):
     """Filter and keys of rows to delete or update.
 
-    ``predicate`` None: all rows. ``first_run``: see ``WriteRequest``.
+    ``predicate`` None: all rows.
     ``keys``: for primary-key tables, change only rows with one of these keys.
-    ``properties``: as in ``WriteRequest``.
     """
 
-    commit_id: CommitId
-    first_run: bool = Field(default=False, exclude=True)
     predicate: BoundFilter | None
     keys: BoundKeys | None = None
-    properties: CommitProperties = Field(default_factory=dict)
-    options: dict[str, str] = Field(default_factory=dict)
 
     def scan(self, schema: TableSchema, snapshot_id: int | None) -> ScanRequest:
         """Return the scan of the rows to change."""

@@ -81,9 +81,7 @@ def write_request(
     if missing == "keep" and (natural, write_mode) != ("upsert", "upsert"):
         reason = "the table has no primary key" if natural == "append" else f"mode '{write_mode}' has none"
         raise InvalidArgument(f"missing='keep' keeps stored values of a row's key; {reason}: use missing='null', which sets NULL")
-    if schema_mode not in {None, "merge"}:
-        raise InvalidArgument(f"schema_mode must be 'merge' or None, not {schema_mode!r}; to change other columns, alter the table first")
-    settings = check_options(options) | ({} if schema_mode is None else {"write.merge-schema": "true"})
+    settings = check_options(options) | schema_options(schema_mode)
     effective = schema.model_copy(update={"options": {**schema.options, **settings}}).core if settings else schema.core
     return WriteRequest(
         commit_id=commit_identity(commit_id),
@@ -98,6 +96,13 @@ def write_request(
         properties=check_properties(properties),
         options=settings,
     )
+
+
+def schema_options(schema_mode: SchemaMode | None) -> dict[str, str]:
+    """Return the options of an argument ``schema_mode``. Raises ``InvalidArgument``."""
+    if schema_mode not in {None, "merge"}:
+        raise InvalidArgument(f"schema_mode must be 'merge' or None, not {schema_mode!r}; to change other columns, alter the table first")
+    return {} if schema_mode is None else {"write.merge-schema": "true"}
 
 
 def commit_identity(commit_id: object) -> str:

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from fileindex.predicate.tree import Predicate, columns_of
 from lsm.rows_in.arrow import ArrowRows
+from lsm.rows_in.policy import RowPolicy, SchemaMode
 from manifest.schema.table_schema import TableSchema
 from manifest.snapshot.commit_info import check_properties
 from manifest.snapshot.snapshot import Snapshot
@@ -22,7 +23,7 @@ from pyspark_paimon.request.inputs import rows_of
 from pyspark_paimon.request.keys import LookupShape, Missing, any_of_keys, distinguishes_keys, keys_of
 from pyspark_paimon.request.requests import EVERY_LEVEL, DeleteRequest, ScanRequest, TravelRequest
 from pyspark_paimon.request.state import Start
-from pyspark_paimon.request.validate import check_options, commit_identity, projection, travel_of
+from pyspark_paimon.request.validate import check_options, commit_identity, projection, schema_options, travel_of
 from pyspark_paimon.table.role import TableRole
 from pyspark_paimon.typing import Data, Expression, Filter, Keys, Time
 
@@ -260,6 +261,7 @@ class TableRows(TableRole):
         options: Mapping[str, str] | None = None,
         commit_id: str | None = None,
         properties: Mapping[str, str] | None = None,
+        schema_mode: SchemaMode | None = None,
     ) -> Merge:
         """Start a merge of ``source`` into the table.
 
@@ -275,6 +277,9 @@ class TableRows(TableRole):
             options: Table options for this call only.
             commit_id: As for ``write``.
             properties: As for ``write``.
+            schema_mode: As for ``write``. ``merge`` adds the columns that the clauses take from the source, all of them for
+                ``update_all`` and ``insert_all``. Columns that the source lacks keep their values in updates, and get their default
+                in inserts. Columns by which rows match keep their types.
 
         Raises:
             InvalidArgument, InvalidFilter, UnknownColumn, UnsupportedType, SchemaMismatch: An argument is not valid.
@@ -285,19 +290,18 @@ class TableRows(TableRole):
         >>> table.merge(more, on="id").when_matched_update_all().when_not_matched_insert_all().execute().rows
         2
         """
-        from pyspark_paimon.request.merge import MergeRequest, join_of, sides_of  # noqa: PLC0415  # parses SQL
+        from pyspark_paimon.request.merge import bind_merge  # noqa: PLC0415  # parses SQL
         from pyspark_paimon.table.merge import Merge  # noqa: PLC0415  # as above
 
-        schema = self.table_schema
-        rows = rows_of(source, schema)
+        schema, settings = self.table_schema, {**(self._write_options(options) or {}), **schema_options(schema_mode)}
+        policy = RowPolicy.of(schema, check_options(settings))
+        rows = rows_of(source, schema, policy)
         if not isinstance(rows, ArrowRows) and self._engine.spark is None:
             raise InvalidArgument(
                 "merge of a Spark DataFrame needs a table opened with spark=...; or collect the frame with frame.toArrow()"
             )
-        sides = sides_of(schema, rows.schema)
-        row_source = rows.reader.read_all() if isinstance(rows, ArrowRows) else rows
-        merge_request = MergeRequest(source=row_source, join=join_of(on, sides))
-        return Merge(self._engine, _request(None, self._write_options(options), commit_id, properties), merge_request, schema, sides)
+        merge_request = bind_merge(rows.reader.read_all() if isinstance(rows, ArrowRows) else rows, on, (), schema, policy)
+        return Merge(self._engine, _request(None, settings, commit_id, properties), merge_request, on, schema, policy)
 
     def _run_change(self, change: change_rows.DeleteRows | change_rows.UpdateRows, *, dry_run: bool) -> results.WriteResult:
         """Run a change; a dry run counts its rows."""

@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from manifest.io.errors import SchemaMismatch
 from paimon_base.public import public
 from paimon_base.texts import count_text
 from pyspark_paimon.operations.change_rows import MergeRows
 from pyspark_paimon.request.engine import Engine
 from pyspark_paimon.request.requests import DeleteRequest
+from pyspark_paimon.request.state import SchemaOf
 from pyspark_paimon.request.validate import CheckedMethods
 from pyspark_paimon.results.results import MergeResult
 from pyspark_paimon.typing import Expression
 
 if TYPE_CHECKING:
+    from lsm.rows_in.policy import RowPolicy
     from manifest.schema.table_schema import TableSchema
-    from pyspark_paimon.filter.joined_sql import Sides
-    from pyspark_paimon.request.merge import Action, MergeRequest, When
+    from pyspark_paimon.request.merge import Action, ClauseCall, MergeRequest, When
+
+SCHEMA_RACES = 10
+"""Most attempts of a write or merge that adds columns beside other writers."""
 
 
 @public
@@ -51,8 +56,10 @@ class Merge(CheckedMethods):
     _engine: Engine
     _request: DeleteRequest
     _merge: MergeRequest
+    _on: Expression | Sequence[str]
     _table_schema: TableSchema
-    _sides: Sides
+    _policy: RowPolicy
+    _calls: tuple[ClauseCall, ...] = ()
 
     def when_matched_update(self, set: Mapping[str, object], condition: Expression | None = None) -> Merge:  # noqa: A002  # SQL's word
         """Update rows of the table that match.
@@ -71,7 +78,7 @@ class Merge(CheckedMethods):
     def when_matched_update_all(self, condition: Expression | None = None) -> Merge:
         """Update all columns of matching rows from the source.
 
-        The source must have all columns of the table.
+        The source must have all columns of the table. With ``write.merge-schema`` it may lack some, which keep their values.
 
         Args:
             condition: Further condition on the row of the table and that of the source.
@@ -112,7 +119,7 @@ class Merge(CheckedMethods):
     def when_not_matched_insert_all(self, condition: Expression | None = None) -> Merge:
         """Insert whole rows of the source that have no match.
 
-        All columns that source and table share are inserted.
+        All columns that source and table share are inserted, with ``write.merge-schema`` all columns of the source.
 
         Args:
             condition: Further condition on the row of the source.
@@ -170,16 +177,26 @@ class Merge(CheckedMethods):
         >>> result.deleted, result.inserted
         (1, 1)
         """
-        return self._engine.run(MergeRows(request=self._request, merge=self._merge))
+        merge = self
+        for left in reversed(range(SCHEMA_RACES)):
+            try:
+                return self._engine.run(MergeRows(request=self._request, merge=merge._merge))
+            except SchemaMismatch:
+                newest = self._engine.ask(SchemaOf())
+                # Another writer changed the schema that this merge is bound to.
+                if not left or newest.id == merge._table_schema.id:
+                    raise
+                merge = merge._bound(newest, self._calls)
+        raise AssertionError
 
     def _with(self, when: When, action: Action, values: object, condition: Expression | None) -> Merge:
-        from pyspark_paimon.filter.columns import SOURCE  # noqa: PLC0415  # as below
-        from pyspark_paimon.request.merge import clause_of, refuse_new_columns  # noqa: PLC0415  # parses SQL
+        return self._bound(self._table_schema, (*self._calls, (when, action, values, condition)))
 
-        if values == "all":
-            refuse_new_columns(self._table_schema, self._request.options, self._sides[SOURCE], self._merge.join)
-        clause = clause_of(when, action, values, condition, schema=self._table_schema, sides=self._sides, join=self._merge.join)
-        return replace(self, _merge=self._merge.model_copy(update={"clauses": (*self._merge.clauses, clause)}))
+    def _bound(self, schema: TableSchema, calls: tuple[ClauseCall, ...]) -> Merge:
+        from pyspark_paimon.request.merge import bind_merge  # noqa: PLC0415  # parses SQL
+
+        merge_request = bind_merge(self._merge.source, self._on, calls, schema, self._policy)
+        return replace(self, _merge=merge_request, _table_schema=schema, _calls=calls)
 
     def __repr__(self) -> str:
         clauses = ", ".join(f"{clause.action} {clause.when}" for clause in self._merge.clauses)

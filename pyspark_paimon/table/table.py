@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from lsm.rows_in.arrow import ArrowRows
 from lsm.rows_in.policy import CastErrors, CastMode, MissingColumns, RowPolicy, SchemaMode
 from manifest.io.errors import SchemaMismatch, TableExists
 from manifest.io.paths import MAIN_BRANCH, with_branch
 from paimon_base.errors import InvalidArgument, PaimonError
 from paimon_base.public import public
-from pyspark_paimon.request.inputs import partial_rows, rows_of, rows_to_write
+from pyspark_paimon.request.inputs import rows_of, rows_to_write
 from pyspark_paimon.request.requests import Mode, Progress, SparkRows
 from pyspark_paimon.request.state import SchemaOf
 from pyspark_paimon.request.validate import travel_of, write_request
@@ -253,8 +254,8 @@ class Table(TableRows, TableReading, TableInspection, TableEvolution, TableHisto
             missing: Columns that the rows leave out, where a row without them would clear stored values: with merge engine
                 ``deduplicate``, in a sequence group whose sequence column the rows have, and with the function ``last_value``.
                 ``refuse``: an error, unless they have a default. ``null``: they become null. ``keep``: they keep their stored
-                values, by a merge in one commit; with ``deduplicate`` the last of several local rows of a key wins. ``keep``
-                needs a primary key. Values of a sequence group without its sequence column are an error, except with ``null``. So
+                values, by a merge in one commit. Dicts and batches may have different columns then. With ``deduplicate`` local rows of
+                one key are applied in their order, and after a delete missing columns become null. ``keep`` needs a primary key. Values of a sequence group without its sequence column are an error, except with ``null``. So
                 are values that the newest version decides, without the ``sequence.field``.
                 Deletes need only their key.
             schema_mode: ``merge`` adds columns and nested fields of the rows that the table does not have, with the commit; existing
@@ -305,7 +306,7 @@ class Table(TableRows, TableReading, TableInspection, TableEvolution, TableHisto
             except SchemaMismatch:
                 newest = self.table_schema
                 # Another writer changed the schema that this write was about to change.
-                if not left or newest.id == schema.id or not policy.merges or isinstance(data, Iterator | pa.RecordBatchReader):
+                if not left or newest.id == schema.id or not policy.merges or isinstance(data, Iterator | pa.RecordBatchReader | ArrowRows):
                     raise
                 schema, request = newest, request.model_copy(update={"schema_id": newest.id})
         raise AssertionError
@@ -319,16 +320,22 @@ class Table(TableRows, TableReading, TableInspection, TableEvolution, TableHisto
 
             return dry_run_overwrite(self._engine, schema, request, data, policy)
         rows, schema, request = rows_to_write(data, schema, request, policy)
-        if policy.missing == "keep" and any(partial.changed or partial.ignored for partial in partial_rows(rows, schema)):
-            from pyspark_paimon.table.kept_columns import keep_stored_values  # noqa: PLC0415  # rarely needed
+        if policy.missing == "keep":
+            from pyspark_paimon.table.kept_columns import write_kept  # noqa: PLC0415  # rarely needed
 
-            result: WriteResult = keep_stored_values(self._engine, schema, request, rows)
+            result: WriteResult = write_kept(self._engine, schema, request, rows)
         else:
             result = self._engine.write(request, rows)
         return result.model_copy(update={"rejected": pa.concat_tables(rows.rejected)}) if rows.rejected else result
 
     def writer(
-        self, *, options: Mapping[str, str] | None = None, commit_id: str | None = None, missing: MissingColumns = "refuse"
+        self,
+        *,
+        options: Mapping[str, str] | None = None,
+        commit_id: str | None = None,
+        missing: MissingColumns = "refuse",
+        schema_mode: SchemaMode | None = None,
+        cast: CastMode = False,
     ) -> TableWriter:
         """Open a writer for many commits.
 
@@ -341,7 +348,9 @@ class Table(TableRows, TableReading, TableInspection, TableEvolution, TableHisto
         Args:
             options: Table options for these writes only.
             commit_id: Identifies a job that may be repeated. Its commits are numbered by ``commit(batch_id)``.
-            missing: As for ``write``, without ``keep``.
+            missing: As for ``write``. With ``keep`` the rows of a commit are held in memory, and each commit is a merge.
+            schema_mode: As for ``write``.
+            cast: As for ``write``.
 
         Raises:
             InvalidArgument: The table was opened with Spark, where this process does not hold the rows.
@@ -358,7 +367,7 @@ class Table(TableRows, TableReading, TableInspection, TableEvolution, TableHisto
         """
         from pyspark_paimon.table.writer import TableWriter  # noqa: PLC0415  # rarely needed
 
-        return TableWriter(self._engine, options=options, commit_id=commit_id, missing=missing)
+        return TableWriter(self._engine, options=options, commit_id=commit_id, missing=missing, schema_mode=schema_mode, cast=cast)
 
     def reader(
         self, *, snapshot: int | None = None, tag: str | None = None, timestamp: Time | None = None, cache: str = "256 mb"

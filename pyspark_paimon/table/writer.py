@@ -9,8 +9,8 @@ from typing import Self
 
 import pyarrow as pa
 
-from lsm.rows_in.arrow import ArrowRows
-from lsm.rows_in.policy import MissingColumns, RowPolicy
+from lsm.rows_in.arrow import ArrowRows, joined_rows
+from lsm.rows_in.policy import CastMode, MissingColumns, RowPolicy, SchemaMode
 from manifest.schema.table_schema import TableSchema
 from paimon_base.errors import InvalidArgument
 from paimon_base.public import public
@@ -38,10 +38,20 @@ class TableWriter(CheckedMethods):
     1
     """
 
-    def __init__(self, engine: Engine, *, options: Mapping[str, str] | None, commit_id: str | None, missing: MissingColumns) -> None:
-        if missing == "keep":
-            raise InvalidArgument("missing='keep' merges rows, which a writer does not: use Table.write(rows, missing='keep') or merge()")
+    def __init__(
+        self,
+        engine: Engine,
+        *,
+        options: Mapping[str, str] | None,
+        commit_id: str | None,
+        missing: MissingColumns,
+        schema_mode: SchemaMode | None,
+        cast: CastMode,
+    ) -> None:
         self._engine, self._options, self._commit_id, self._missing = engine, options, commit_id, missing
+        self._schema_mode, self._cast = schema_mode, cast
+        self._parts: list[ArrowRows] = []
+        """Rows of the next commit, if it merges them."""
         self._name = commit_identity(commit_id)
         self._schema: TableSchema | None = None
         self._pending: TableSchema | None = None
@@ -55,7 +65,7 @@ class TableWriter(CheckedMethods):
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         try:
-            if kind is None and self._rows.is_open:
+            if kind is None and (self._rows.is_open or self._parts):
                 self.commit()
         finally:
             self.close()
@@ -80,16 +90,20 @@ class TableWriter(CheckedMethods):
         """
         self._check_open()
         try:
-            if not self._rows.is_open:
+            if not (self._rows.is_open or self._parts):
                 self._schema = self._pending = None
             request = self._request()
             schema = self._write_schema()
-            policy = RowPolicy.of(schema, request.options, missing=self._missing)
+            policy = RowPolicy.of(schema, request.options, missing=self._missing, cast=self._cast)
+            if self._missing == "keep":
+                rows = rows_of(data, schema, policy)
+                self._parts.append(joined_rows([rows if isinstance(rows, ArrowRows) else ArrowRows(rows.reader)]))
+                return
             rows, _, request = rows_to_write(data, schema, request, policy)
             if request.pending is not self._pending:
                 self._adopt(request.pending)
         except BaseException:
-            self._rows.discard()
+            self.discard()
             raise
         self._rows.take(request, rows)
 
@@ -126,9 +140,18 @@ class TableWriter(CheckedMethods):
         if self._commit_id is None:
             request = request.model_copy(update={"batch_id": self._batch})
             self._batch += 1
-        result = self._rows.commit(request)
+        parts, self._parts = self._parts, []
+        result = self._merge(request, joined_rows(parts)) if parts else self._rows.commit(request)
         self._schema = self._pending = None
         return result
+
+    def _merge(self, request: WriteRequest, rows: ArrowRows) -> WriteResult:
+        from pyspark_paimon.table.kept_columns import write_kept  # noqa: PLC0415  # rarely needed
+
+        schema = self._write_schema()
+        policy = RowPolicy.of(schema, request.options, missing=self._missing)
+        checked, schema, request = rows_to_write(rows, schema, request, policy)
+        return write_kept(self._engine, schema, request, checked)
 
     def discard(self) -> None:
         """Discard the rows since the last commit.
@@ -140,6 +163,7 @@ class TableWriter(CheckedMethods):
         ...     writer.commit().rows
         0
         """
+        self._parts = []
         self._rows.discard()
 
     def close(self) -> None:
@@ -178,6 +202,7 @@ class TableWriter(CheckedMethods):
             batch_id=batch_id,
             properties=properties,
             missing=self._missing,
+            schema_mode=self._schema_mode,
         )
         changes = {} if self._pending is None else {"pending": self._pending, "schema_id": None}
         return request.model_copy(update={"commit_id": self._name, **changes})

@@ -12,9 +12,9 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import functions as sf
 
-from pyspark_paimon import InvalidArgument, PaimonError, SchemaMismatch, Table, UnsupportedTable
+from pyspark_paimon import InvalidArgument, PaimonError, SchemaMismatch, Table, UnsupportedTable, sql
 from pyspark_paimon.spark.client.engine import SparkEngine
-from tests.build import keyed
+from tests.build import keyed, tuples
 from tests.merged_rows import DDL, INSERTS, SOURCE, UPDATES, Row, comparable, model, said
 
 pytestmark = pytest.mark.spark
@@ -230,3 +230,37 @@ def test_fields_of_structs_are_set_and_no_value_changes_silently(spark, tmp_path
     assert table.merge(source, on="id").when_matched_update(sets).execute().updated == 1
     (row,) = table.scan(columns=["a", "s"]).to_arrow().to_pylist()
     assert row == {"a": [5, 7], "s": {"f": pytest.approx(0.1), "d": Decimal(12), "t": "x", "l": None}}
+
+
+@pytest.mark.parametrize("held", [True, False])
+def test_a_merge_adds_columns_and_widens_types(spark, tmp_path, held):
+    table = keyed(tmp_path / "t", "id BIGINT, n INT, r STRUCT<a INT>", {"write.merge-schema.type-widening": "true"})
+    table.write([{"id": 1, "n": 1, "r": {"a": 1}}, {"id": 2, "n": 2, "r": {"a": 2}}])
+    kind = pa.struct([("a", pa.int32()), ("b", pa.string())])
+    rows = [{"id": 2, "n": 2**40, "r": {"a": 3, "b": "x"}, "fresh": 7}, {"id": 3, "n": 3, "r": None, "fresh": 8}]
+    source = pa.Table.from_pylist(rows, pa.schema([("id", pa.int64()), ("n", pa.int64()), ("r", kind), ("fresh", pa.int32())]))
+    if held:
+        merge = Table.open(table.path, spark=spark).merge(source, "id", schema_mode="merge")
+        merge.when_matched_update_all().when_not_matched_insert_all().execute()
+    else:
+        spark.createDataFrame(source).createOrReplaceTempView("growing")
+        sql(
+            spark,
+            f"MERGE WITH SCHEMA EVOLUTION INTO paimon.`{table.path}` t USING (SELECT * FROM growing) s ON t.id = s.id "
+            "WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *",
+        )
+    stored = {"id": 1, "n": 1, "r": {"a": 1, "b": None}, "fresh": None}
+    assert sorted(Table.open(table.path).scan().to_arrow().to_pylist(), key=lambda row: row["id"]) == [stored, *rows]
+    assert table.schemas().num_rows == 2
+
+
+def test_rows_of_different_columns_are_kept_once(spark, tmp_path):
+    table = keyed(tmp_path / "t", "id BIGINT, n INT, s STRING")
+    table.write([{"id": key, "n": key, "s": "x"} for key in (1, 2, 3)])
+    feed = [{"id": 1, "n": 10}, {"id": 2, "s": "y"}, {"id": 3, "_row_kind": "-D"}]
+    frame = spark.createDataFrame([(2, 20)], "id BIGINT, n INT")
+    for batch, rows in enumerate((feed, frame)):
+        for repeated in (False, True):
+            done = Table.open(table.path, spark=spark).write(rows, missing="keep", commit_id="feed", batch_id=batch)
+            assert done.replayed is repeated
+    assert tuples(table) == [(1, 10, "x"), (2, 20, "y")]

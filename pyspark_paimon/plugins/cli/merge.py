@@ -11,7 +11,18 @@ from paimon_base.lazy import LazyModule
 from paimon_base.texts import count_text
 from pyspark_paimon.plugins.cli.scan import column_names
 from pyspark_paimon.plugins.cli.target import STANDARD_INPUT, TableOption, destructive, options_of
-from pyspark_paimon.plugins.cli.write import CommitName, Errors, Files, InputFormat, Missing, Properties, print_rejected
+from pyspark_paimon.plugins.cli.write import (
+    BatchNumber,
+    CommitName,
+    Errors,
+    Files,
+    InputFormat,
+    MergeSchema,
+    Missing,
+    Properties,
+    print_rejected,
+    row_policy,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -43,6 +54,8 @@ def merge_files(
     properties: Properties = None,
     missing: Missing = "refuse",
     errors: Errors = "raise",
+    batch_id: BatchNumber = None,
+    merge_schema: MergeSchema = False,
 ) -> None:
     """Merge rows of files into a primary-key table by key.
 
@@ -54,27 +67,32 @@ def merge_files(
     _check(table, on, when_matched, when_not_matched)
     if STANDARD_INPUT in files and when_matched == "delete" and not (target.yes or target.dry_run):
         raise InvalidArgument("the command reads rows from standard input and cannot ask for confirmation: add --yes or --dry-run")
-    rows, rejected = inputs.rows_of_files(files, form, table.table_schema, errors)  # type: ignore[arg-type]  # checked there
+    options = {"write.merge-schema": "true"} if merge_schema else {}
+    policy = row_policy(table.table_schema, options, errors, missing)
+    rows = inputs.rows_of_files(files, form, table.table_schema, policy)
     if keys := [name for name in table.primary_keys if name not in rows.schema.names]:
         raise InvalidArgument(f"the files have no column '{keys[0]}', which is part of the primary key; add it")
     asks = when_matched == "delete" and not target.dry_run
     if target.dry_run or (asks and not target.confirm(f"delete the rows of {table.path} whose keys the files have")):
-        matched, unmatched = _count_matches(table, rows)
+        matched, unmatched = _count_matches(table, rows.reader)
         counts = f"{matched:,} keys match ({when_matched}), {unmatched:,} do not ({when_not_matched})"
         target.report({"dry_run": target.dry_run, "matched": matched, "not_matched": unmatched}, f"nothing merged: {counts}")
         return
     if (when_matched, when_not_matched) == ("update", "insert"):
-        result = table.write(rows, commit_id=commit_id, properties=noted, missing=missing)  # type: ignore[arg-type]  # checked there
+        result = table.write(rows, commit_id=commit_id, batch_id=batch_id, properties=noted, missing=missing, options=options)  # type: ignore[arg-type]  # checked there
         summary = f"{count_text(result.rows, 'row')} updated or inserted by their keys"
     else:
-        merge = table.merge(rows.read_all(), on=list(table.primary_keys), commit_id=commit_id, properties=noted)
+        if batch_id is not None:
+            raise InvalidArgument("--batch-id is for merges without --when-matched and --when-not-matched: leave it out")
+        source = rows.without_numbers().reader.read_all()
+        merge = table.merge(source, on=list(table.primary_keys), commit_id=commit_id, properties=noted, options=options)
         result = merged = _clauses(merge, when_matched, when_not_matched).execute()
         summary = f"{count_text(merged.updated, 'row')} updated, {merged.deleted:,} deleted, {merged.inserted:,} inserted"
     target.report(
         result.model_dump(mode="json"),
         f"nothing to commit: {summary}" if result.snapshot_id is None else f"{summary}, snapshot {result.snapshot_id}",
     )
-    print_rejected(rejected)
+    print_rejected(rows.rejected)
 
 
 def _clauses(merge: Merge, when_matched: str, when_not_matched: str) -> Merge:

@@ -5,20 +5,23 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
-from typing import Any, BinaryIO, get_args
+from typing import Any, BinaryIO
 
 import pyarrow as pa
 
 from lsm.arrow.csv_source import CsvSource
 from lsm.arrow.leaf_types import with_leaves
-from lsm.rows_in.arrow import ArrowRows, arrow_rows
-from lsm.rows_in.policy import CastErrors, RowPolicy
+from lsm.rows_in.arrow import ArrowRows, arrow_rows, joined_rows
+from lsm.rows_in.json_rows import with_column_sets
+from lsm.rows_in.policy import DEFAULT_POLICY, RowPolicy
 from lsm.rows_in.requested_cast import cast_rows
 from manifest.io.errors import SchemaMismatch
 from manifest.schema.table_schema import TableSchema
@@ -38,45 +41,42 @@ _ENDINGS = {
 }
 
 
-def rows_of_files(
-    files: Sequence[str], form: str | None, schema: TableSchema, errors: CastErrors = "raise"
-) -> tuple[pa.RecordBatchReader, list[pa.Table]]:
+def rows_of_files(files: Sequence[str], form: str | None, schema: TableSchema, policy: RowPolicy) -> ArrowRows:
     """Read the rows of all files in batches.
 
     CSV files have names in the first line; an empty field is null, ``""`` an empty text. Texts are cast to the types of
     ``schema``, as by ``Table.write(cast=True)``.
 
-    Also returns a list that gets the rejected rows while the rows are read.
+    With ``missing="keep"`` all rows are held, and know which columns their JSON objects have.
 
     form: Format of all files. None: by the extension of each file.
-    errors: Treatment of texts that cannot be cast.
     Raises ``InvalidArgument`` for a file that cannot be read, and ``SchemaMismatch`` for files with different columns.
     """
-    if errors not in get_args(CastErrors):
-        raise InvalidArgument(f"--errors takes {', '.join(get_args(CastErrors))}, not '{errors}'")
-    policy, rejected = RowPolicy(cast=True, errors=errors), list[pa.Table]()
+    rejected = list[pa.Table]()
 
-    def open_file(file: str) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
+    def open_file(file: str) -> ArrowRows:
         file_format = _format(file, form)
-        file_schema, batches = _open_file(file, file_format, schema.arrow)
+        rows = _open_file(file, file_format, schema.arrow, policy)
         if file_format == "parquet":
-            return file_schema, batches
-        cast = cast_rows(ArrowRows(pa.RecordBatchReader.from_batches(file_schema, batches), rejected=rejected), schema, policy).reader
-        return cast.schema, _name_file(file, cast)
+            return rows
+        cast = cast_rows(replace(rows, rejected=rejected), schema, policy)
+        return replace(cast, reader=pa.RecordBatchReader.from_batches(cast.schema, _name_file(file, cast.reader)))
 
-    file_schema, first = open_file(files[0])
+    first = open_file(files[0])
+    if policy.missing == "keep":
+        return joined_rows([first, *map(open_file, files[1:])])
 
     def batches() -> Iterator[pa.RecordBatch]:
-        yield from first
+        yield from first.reader
         for file in files[1:]:
-            other, more = open_file(file)
-            if other.names != file_schema.names or not other.equals(file_schema):
+            more = open_file(file)
+            if more.schema.names != first.schema.names or not more.schema.equals(first.schema):
                 raise SchemaMismatch(
-                    f"{file} has the columns ({_columns_text(other)}), {files[0]} ({_columns_text(file_schema)}); write them one by one"
+                    f"{file} has the columns ({_columns_text(more.schema)}), {files[0]} ({_columns_text(first.schema)}); write them one by one"
                 )
-            yield from more
+            yield from more.reader
 
-    return pa.RecordBatchReader.from_batches(file_schema, batches()), rejected
+    return ArrowRows(pa.RecordBatchReader.from_batches(first.schema, batches()), rejected=rejected)
 
 
 def typed_rows(file: str, form: str | None) -> pa.RecordBatchReader:
@@ -84,8 +84,7 @@ def typed_rows(file: str, form: str | None) -> pa.RecordBatchReader:
 
     Raises ``InvalidArgument`` for a file that cannot be read.
     """
-    file_schema, batches = _open_file(file, _format(file, form), pa.schema([]))
-    return pa.RecordBatchReader.from_batches(file_schema, batches)
+    return _open_file(file, _format(file, form), pa.schema([])).reader
 
 
 def _name_file(file: str, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -112,15 +111,25 @@ def _format(file: str, form: str | None) -> str:
     return file_format
 
 
-def _open_file(file: str, form: str, schema: pa.Schema) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
+def _open_file(file: str, form: str, schema: pa.Schema, policy: RowPolicy = DEFAULT_POLICY) -> ArrowRows:
     try:
         source: Any = sys.stdin.buffer if file == STANDARD_INPUT else pa.OSFile(str(Path(file).expanduser()), "rb")
+        if policy.widens and form == "jsonl":  # Arrow refuses numbers that do not fit the type it is given
+            schema = pa.schema([field.with_type(with_leaves(field.type, _widest)) for field in schema])
+        if policy.missing == "keep" and form == "jsonl":
+            content = source.read()
+            file_schema, batches = _jsonl(io.BytesIO(content), schema)
+            return with_column_sets(pa.Table.from_batches(_name_errors(file, form, batches), file_schema), content)
         file_schema, batches = _READERS[form](source, schema)
     except PaimonError:
         raise
     except (OSError, ValueError, pa.ArrowException) as error:
         raise _unreadable(file, form, error) from error
-    return file_schema, _name_errors(file, form, batches)
+    return ArrowRows(pa.RecordBatchReader.from_batches(file_schema, _name_errors(file, form, batches)))
+
+
+def _widest(leaf: pa.DataType) -> pa.DataType:
+    return pa.int64() if pa.types.is_integer(leaf) else pa.float64() if pa.types.is_floating(leaf) else leaf
 
 
 def _name_errors(file: str, form: str, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

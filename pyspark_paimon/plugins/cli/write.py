@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, get_args
 
 import typer
 
@@ -15,12 +15,14 @@ from pyspark_paimon.plugins.cli.target import STANDARD_INPUT, TableOption, destr
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from lsm.rows_in import policy as policies
     from lsm.rows_in import requested_cast
     from manifest.schema.table_schema import TableSchema
     from pyspark_paimon.plugins.cli import rows_of_files as inputs
 else:  # help needs none of them
     pa = LazyModule("pyarrow")
     inputs = LazyModule("pyspark_paimon.plugins.cli.rows_of_files")
+    policies = LazyModule("lsm.rows_in.policy")
     requested_cast = LazyModule("lsm.rows_in.requested_cast")
 
 _MODES = ("upsert", "append", "overwrite")
@@ -29,7 +31,8 @@ _REASONS = 10
 Files = Annotated[list[str], typer.Argument(metavar="FILE...", help="Parquet, CSV or JSON lines, by extension; - is standard input.")]
 InputFormat = Annotated[str | None, typer.Option("--format", help="Format of all files: parquet, csv or jsonl.")]
 CommitName = Annotated[str | None, typer.Option("--commit-id", help="UUID of the write. Repeating it with the same UUID writes nothing.")]
-
+BatchNumber = Annotated[int | None, typer.Option("--batch-id", help="Number of the batch in the job --commit-id, from 0 up.")]
+MergeSchema = Annotated[bool, typer.Option("--merge-schema", help="Add columns that only the files have.")]
 Missing = Annotated[
     str,
     typer.Option("--missing", help="Columns that the files lack in an upsert: refuse, null, or keep their stored values."),
@@ -53,7 +56,9 @@ def write_files(
     properties: Properties = None,
     missing: Missing = "refuse",
     errors: Errors = "raise",
-    merge_schema: Annotated[bool, typer.Option("--merge-schema", help="Add columns that only the files have.")] = False,
+    batch_id: BatchNumber = None,
+    merge_schema: MergeSchema = False,
+    widen: Annotated[bool, typer.Option("--widen-types", help="Give columns of numbers the wider type that values need.")] = False,
 ) -> None:
     """Write the rows of files in one commit.
 
@@ -64,9 +69,13 @@ def write_files(
     if STANDARD_INPUT in files and mode == "overwrite" and not (target.yes or target.dry_run):
         raise InvalidArgument("the command reads rows from standard input and cannot ask for confirmation: add --yes or --dry-run")
     table = target.open()
-    rows, rejected = inputs.rows_of_files(files, form, table.table_schema, errors)  # type: ignore[arg-type]  # checked there
+    options = {"write.merge-schema": "true"} if merge_schema or widen else {}
+    options |= {"write.merge-schema.type-widening": "true"} if widen else {}
+    policy = row_policy(table.table_schema, options, errors, missing)
+    rows = inputs.rows_of_files(files, form, table.table_schema, policy)
     if target.dry_run or (mode == "overwrite" and not target.confirm(f"replace rows of {table.path}")):
-        names, counted = rows.schema.names, sum(batch.num_rows for batch in rows)
+        rows = rows.without_numbers()
+        names, counted = rows.schema.names, sum(batch.num_rows for batch in rows.reader)
         result = {"dry_run": target.dry_run, "rows": counted, "columns": names}
         target.report(result, f"nothing written: {count_text(counted, 'row')} can be read, with the columns {', '.join(names)}")
         return
@@ -74,12 +83,20 @@ def write_files(
         rows,
         mode,  # type: ignore[arg-type]  # checked above
         commit_id=commit_id,
+        batch_id=batch_id,
         properties=options_of(properties, "--property"),
         missing=missing,  # type: ignore[arg-type]  # checked there
-        schema_mode="merge" if merge_schema else None,
+        options=options,
     )
-    target.report(written.model_copy(update={"rejected": pa.concat_tables(rejected)}) if rejected else written)
-    print_rejected(rejected)
+    target.report(written)
+    print_rejected(rows.rejected)
+
+
+def row_policy(schema: TableSchema, options: Mapping[str, str], errors: str, missing: str) -> policies.RowPolicy:
+    """Return the policy for rows of files. Raises ``InvalidArgument``."""
+    if errors not in get_args(policies.CastErrors):
+        raise InvalidArgument(f"--errors takes {', '.join(get_args(policies.CastErrors))}, not '{errors}'")
+    return policies.RowPolicy.of(schema, options, cast=True, errors=errors, missing=missing)  # type: ignore[arg-type]  # checked by write
 
 
 def print_rejected(rejected: Sequence[pa.Table]) -> None:

@@ -6,12 +6,15 @@ import hashlib
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast, get_args
 
 import pyarrow as pa
 from pyarrow import csv, json, parquet
 
 from lsm.arrow.csv_source import CsvSource
+from lsm.rows_in.arrow import ArrowRows
+from lsm.rows_in.json_rows import with_column_sets
+from lsm.rows_in.policy import MissingColumns
 from manifest.io.errors import CommitReplayed
 from manifest.io.file_io import FileIO, FileStatus
 from manifest.schema.table_schema import TableSchema
@@ -50,6 +53,7 @@ class _Copy:
     pattern: re.Pattern[str] = re.compile(".*")
     force: bool = False
     on_error: str = _ON_ERROR[0]
+    missing: MissingColumns = "null"
 
     @property
     def kind(self) -> str:
@@ -65,7 +69,7 @@ def copy_into(names: KnownTables, words: TokenCursor) -> Any:
     """Run COPY INTO; None for a table that is not Paimon's.
 
     Syntax: ``COPY INTO t [(columns)] FROM 'path' FILE_FORMAT = (TYPE = CSV | JSON | PARQUET, ...) [PATTERN = 'regex'] [FORCE = TRUE]
-    [ON_ERROR = ABORT_STATEMENT | CONTINUE | SKIP_FILE]``.
+    [ON_ERROR = ABORT_STATEMENT | CONTINUE | SKIP_FILE] [MISSING = NULL | KEEP | REFUSE]``.
     Each file is a commit of its own, whose id has the file's path, size and time: a file is loaded once, or again with ``FORCE``.
     """
     if words.peek() == "":
@@ -102,6 +106,13 @@ def _read_clauses(copy: _Copy, words: TokenCursor) -> None:
         elif words.take("FORCE"):
             words.expect("=")
             copy.force = _flag("FORCE", words.literal())
+        elif words.take("MISSING"):
+            words.expect("=")
+            value = words.literal()
+            missing = "null" if value is None else str(value).lower()
+            if missing not in get_args(MissingColumns):
+                raise InvalidArgument(f"COPY INTO: MISSING must be one of NULL, KEEP, REFUSE, not {value}")
+            copy.missing = cast("MissingColumns", missing)
         else:
             words.expect("ON_ERROR")
             words.expect("=")
@@ -157,7 +168,7 @@ def _load(copy: _Copy, file_io: FileIO, path: str, status: FileStatus) -> dict[s
                 _FORMATS[copy.kind].read(copy, stream, path, skipped),
                 cast=True,
                 errors="collect" if copy.on_error == "CONTINUE" else "raise",
-                missing="null",
+                missing=copy.missing,
                 commit_id=commit_id,
             )
 
@@ -268,7 +279,7 @@ def _read_csv(copy: _Copy, stream: Any, path: str, skipped: list[str]) -> pa.Rec
     )
 
 
-def _read_json(copy: _Copy, stream: Any, path: str, skipped: list[str]) -> pa.Table:
+def _read_json(copy: _Copy, stream: Any, path: str, skipped: list[str]) -> pa.Table | ArrowRows:
     del skipped
     types = {column: copy.schema.arrow.field(column).type for column in copy.columns}
     plain = {name: kind if any(is_plain(kind) for is_plain in _PLAIN_JSON) else pa.string() for name, kind in types.items()}
@@ -288,7 +299,7 @@ def _read_json(copy: _Copy, stream: Any, path: str, skipped: list[str]) -> pa.Ta
             values = rows.column(index)
             is_null = pa.compute.is_in(values, pa.array(nulls, pa.string()))
             rows = rows.set_column(index, column.name, pa.compute.if_else(is_null, pa.scalar(None, pa.string()), values))
-    return rows
+    return with_column_sets(rows, content.to_pybytes()) if copy.missing == "keep" else rows
 
 
 def _parse_json(copy: _Copy, content: pa.Buffer, types: Mapping[str, pa.DataType], numbers: Mapping[str, pa.DataType]) -> pa.Table:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, TypeAlias
 
+from lsm.rows_in.policy import SchemaMode
 from paimon_base.errors import InvalidArgument
 from pyspark_paimon.filter.columns import StatementText
 from pyspark_paimon.plugins.sql.alter import assigned_value, assignments, qualifiers
@@ -19,10 +20,10 @@ CalledSides: TypeAlias = Mapping[NameParts, str]
 """Side of the merge (``t``, ``s``) for each qualifier of columns."""
 
 
-def merge_into(names: KnownTables, words: TokenCursor) -> Any:
+def merge_into(names: KnownTables, words: TokenCursor, schema_mode: SchemaMode | None = None) -> Any:
     """Run MERGE INTO; None if Spark should.
 
-    Syntax: ``MERGE INTO t [a] USING s [b] ON condition WHEN [NOT] MATCHED [BY SOURCE] [AND condition] THEN ...``.
+    Syntax: ``MERGE [WITH SCHEMA EVOLUTION] INTO t [a] USING s [b] ON condition WHEN [NOT] MATCHED [BY SOURCE] [AND condition] THEN ...``.
     """
     target = words.name()
     table = names.find(target)
@@ -39,7 +40,7 @@ def merge_into(names: KnownTables, words: TokenCursor) -> Any:
     sides |= dict.fromkeys(source_names, "s")
     words.expect("ON")
     on = replace_qualifiers(words.until(_STOPS), sides)
-    merge = table.merge(run_query(names, source), on)
+    merge = table.merge(run_query(names, source), on, schema_mode=schema_mode)
     while words.take("WHEN"):
         merge = _clause(merge, words, sides)
     words.end()

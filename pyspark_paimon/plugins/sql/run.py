@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from paimon_base.errors import InvalidArgument
@@ -94,6 +95,7 @@ VIEWS = ("", "TEMP ", "TEMPORARY ", "OR REPLACE ", "OR REPLACE TEMP ", "OR REPLA
 DATABASES = ("DATABASE", "SCHEMA", "NAMESPACE")
 STATEMENTS: dict[str, Callable[[KnownTables, TokenCursor], Any]] = {
     "MERGE INTO": merge_into,
+    "MERGE WITH SCHEMA EVOLUTION INTO": partial(merge_into, schema_mode="merge"),
     "UPDATE": update,
     "DELETE FROM": delete,
     "TRUNCATE TABLE": truncate,
@@ -135,7 +137,7 @@ STATEMENTS: dict[str, Callable[[KnownTables, TokenCursor], Any]] = {
 
 _RAW_TEXTS = "spark.sql.parser.escapedStringLiterals"
 """Setting of Spark that makes backslashes plain characters."""
-AFTER_QUERIES = ("INSERT", "MERGE INTO")
+AFTER_QUERIES = ("INSERT", "MERGE INTO", "MERGE WITH SCHEMA EVOLUTION INTO")
 """Statements that may follow a WITH clause."""
 
 
@@ -148,7 +150,7 @@ def sql(spark: SparkSession, text: str, args: Parameters | None = None, *, catal
 
     This function runs the statements that Spark does not pass to Python data sources:
 
-    - MERGE INTO, UPDATE, DELETE, TRUNCATE, INSERT
+    - MERGE [WITH SCHEMA EVOLUTION] INTO, UPDATE, DELETE, TRUNCATE, INSERT
     - CREATE TABLE (with keys, or AS a query), ALTER TABLE, DROP TABLE, and the statements on databases
     - CREATE VIEW, ALTER VIEW, DROP VIEW and SHOW VIEWS, in a catalog that has views
     - CALL sys.compact(...) and Paimon's other procedures

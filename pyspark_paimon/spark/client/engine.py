@@ -189,7 +189,8 @@ class SparkEngine(SparkScans):
         """
         from pyspark_paimon.spark.client.merge import merge_result, merge_source, stage_merge  # noqa: PLC0415  # writes expressions
 
-        request, merge_request, schema = operation.request, operation.merge, self.ask(SchemaOf())
+        request, merge_request = operation.request, operation.merge
+        schema = self.ask(SchemaOf()) if merge_request.pending is None else merge_request.pending
         check_merge(merge_request.clauses, schema, self._path)
         with raise_typed_errors():
             merge_request = merge_request.model_copy(update={"source": merge_source(self._spark, merge_request, schema)})
@@ -200,7 +201,8 @@ class SparkEngine(SparkScans):
 
         def stage(base: Snapshot | None) -> Staged:
             target = self._target(schema, base)
-            return stage_merge(self._spark, self.frame, target, request, merge_request)
+            stored = schema if merge_request.pending is None else self.ask(SchemaOf())
+            return stage_merge(self._spark, self.frame, target, request, merge_request, stored=stored)
 
         return merge_result(*self._until_committed(request, stage))
 
@@ -235,10 +237,10 @@ class SparkEngine(SparkScans):
     ) -> tuple[WriteResult, Outcome | None]:
         """Stage a change on the newest snapshot and commit it.
 
-        Repeats both steps after a conflict with another commit. Returns the earlier outcome if ``request.commit_id`` is already committed.
+        Repeats both steps after a conflict with another commit. Returns the earlier outcome if ``request.identity`` is already committed.
         """
         started = time.perf_counter()
-        earlier = self._outcome(request.commit_id)
+        earlier = self._outcome(request.identity)
         if earlier is not None:
             return WriteResult.of(earlier, _since(started), {}, replayed=True), earlier
 
@@ -249,7 +251,7 @@ class SparkEngine(SparkScans):
             if job is not None:
                 current.work.append(job)
 
-        outcome = Transaction[Staged]().run(evaluate, partial(self._publish, request.commit_id))
+        outcome = Transaction[Staged]().run(evaluate, partial(self._publish, request.identity))
         return _result(outcome, started), outcome
 
     def _stage_change(self, request: DeleteRequest, values: Assignments | None, target: Target) -> Staged:

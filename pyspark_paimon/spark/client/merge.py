@@ -7,7 +7,7 @@ their row kinds.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -24,7 +24,7 @@ from paimon_base.thresholds import thresholds
 from pyspark_paimon.filter.columns import SOURCE, TARGET
 from pyspark_paimon.frames.fetched_rows import fetch_rows
 from pyspark_paimon.frames.spark_functions import functions_of, quote_name, text_sql
-from pyspark_paimon.frames.spark_types import arrow_for_spark, spark_type
+from pyspark_paimon.frames.spark_types import arrow_for_spark, spark_schema, spark_type
 from pyspark_paimon.request.bound import Value
 from pyspark_paimon.request.merge import Clause, MergeRequest
 from pyspark_paimon.request.requests import EVERY_LEVEL, DeleteRequest, ScanRequest, SparkRows, WriteRequest
@@ -279,17 +279,25 @@ def _fetch(source: SparkRows, merge_request: MergeRequest) -> pa.Table | None:
 
 
 def stage_merge(
-    spark: Any, frame_of: Callable[[ScanRequest, Any], Any], target: Target, request: DeleteRequest, merge_request: MergeRequest
+    spark: Any,
+    frame_of: Callable[[ScanRequest, Any], Any],
+    target: Target,
+    request: DeleteRequest,
+    merge_request: MergeRequest,
+    *,
+    stored: TableSchema,
 ) -> Staged:
     """Return the job that writes the merged rows.
 
-    Spark computes them on the target's snapshot. The source is a DataFrame.
+    Spark computes them on the target's snapshot. The source is a DataFrame. ``stored``: schema of the stored rows, which the target's
+    schema may extend.
     """
-    schema = target.schema
-    scan = ScanRequest(columns=schema.names, snapshot_id=target.snapshot_id, schema_id=schema.id, options=EVERY_LEVEL)
-    kind = schema.kind
+    schema, kind = target.schema, target.schema.kind
+    scan = ScanRequest(columns=stored.names, snapshot_id=target.snapshot_id, schema_id=stored.id, options=EVERY_LEVEL)
     write = WriteRequest(
         commit_id=request.commit_id,
+        batch_id=request.batch_id,
+        pending=merge_request.pending,
         mode=kind.write_mode,
         row_kinds=kind.has_row_kinds,
         operation="merge",
@@ -299,7 +307,11 @@ def stage_merge(
     source: SparkRows = merge_request.source
     refuse_case_twins(spark, schema.names, "table")
     refuse_case_twins(spark, source.schema.names, "source")
-    rows = MergeFrame(schema, merge_request, frame_of(scan, None), source.frame, source.schema).rows()
+    frame = frame_of(scan, None)
+    if stored.fields != schema.fields:
+        nullable = [replace(field, type=field.type.with_nullable(nullable=True)) for field in schema.fields]
+        frame = frame.to(spark_schema(nullable))  # also adds fields inside of structs
+    rows = MergeFrame(schema, merge_request, frame, source.frame, source.schema).rows()
     return stage_row_kinds(
         spark, rows, target, write, verb="merged", stored_columns=schema.names, reads_all=merge_request.reads_all(schema)
     )

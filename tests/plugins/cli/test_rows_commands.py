@@ -177,6 +177,23 @@ def test_files_of_other_columns_are_refused_together(table, tmp_path) -> None:
     )
 
 
+def test_each_json_object_keeps_what_it_lacks_and_a_batch_counts_once(tmp_path) -> None:
+    path = Table.create(tmp_path / "t", "id BIGINT, n INT, day DATE", primary_keys=["id"], options={"bucket": "1"}).path
+    day = date(2024, 1, 31)
+    Table.open(path).write({"id": [1, 2, 3], "n": [1, 2, 3], "day": [day] * 3})
+    (tmp_path / "a.jsonl").write_text('{"id": 1, "n": 10}\n{"id": 2, "day": null}\n\n{"id": 3, "_row_kind": "-D"}\n')
+    (tmp_path / "b.csv").write_text("id,n\n4,40\n")
+    for command in ("write", "merge"):
+        told(command, path, tmp_path / "a.jsonl", tmp_path / "b.csv", "--missing", "keep", "--commit-id", "feed", "--batch-id", 7)
+        assert [tuple(row.values()) for row in rows_of(path)] == [(1, 10, day), (2, 2, None), (4, 40, None)]
+    assert Table.open(path).snapshots().num_rows == 2
+    (tmp_path / "wide.jsonl").write_text('{"id": 1, "n": 5000000000, "more": "x"}\n')
+    told("write", path, tmp_path / "wide.jsonl", "--missing", "keep", "--widen-types")
+    assert rows_of(path)[0] == {"id": 1, "n": 5_000_000_000, "day": day, "more": "x"}
+    (tmp_path / "wide.csv").write_text("id,n\n2,2.5\n")
+    told("merge", path, tmp_path / "wide.csv", "--missing", "keep", code=1)
+
+
 def test_an_overwrite_asks_and_a_repetition_is_told(table, tmp_path) -> None:
     out = tmp_path / "rows.parquet"
     told("scan", table.path, "-f", "id = 1", "-o", out)

@@ -70,6 +70,21 @@ def test_csv_files_are_loaded_once(catalog: InProcess, files: Path) -> None:
     assert "expired" in again["first_error"]
 
 
+def test_files_that_lack_columns_keep_the_stored_values(catalog: InProcess, files: Path) -> None:
+    catalog.table("db.t").write([dict(zip(("id", "day", "price", "name", "ok"), row, strict=True)) for row in (ONE, TWO)])
+    (files / "a.json").write_text('{"id": 1, "NAME": "new"}\n{"id": 2, "price": 2.5}\n{"id": 3}\n')
+    load(catalog, files, "JSON", "MISSING = KEEP")
+    assert rows(catalog) == [(*ONE[:3], "new", True), (2, None, Decimal("2.50"), "unnamed", False), (3, None, None, "unnamed", None)]
+    (files / "a.json").unlink()
+    pq.write_table(pa.table({"id": [2], "ok": [True]}), files / "b.parquet")
+    with pytest.raises(PaimonError, match="missing"):
+        load(catalog, files, "PARQUET", "MISSING = REFUSE")
+    load(catalog, files, "PARQUET", "MISSING = KEEP")
+    assert rows(catalog)[1] == (2, None, Decimal("2.50"), "unnamed", True)
+    with pytest.raises(InvalidArgument, match="MISSING must be one of NULL, KEEP, REFUSE, not DROP"):
+        load(catalog, files, "PARQUET", "MISSING = DROP")
+
+
 def test_columns_are_given_by_position_in_csv_and_by_name_elsewhere(catalog: InProcess, files: Path) -> None:
     (files / "a.csv.gz").write_bytes(gzip.compress(b"x|1\n'y|z'|2\n"))
     load(catalog, files, "CSV, FIELD_DELIMITER = '|', QUOTE = \"'\", COMPRESSION = GZIP", columns="(name, ID)")

@@ -112,11 +112,12 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> Table:
 def operations(table: Table) -> list[Operation[Any]]:
     schema = table.table_schema
     rows = pa.table({"id": [3, 4], "city": ["Roma", "Oulu"]})
-    changed = DeleteRequest(commit_id="c", predicate=None)
+    changed = DeleteRequest(commit_id="c", batch_id=3, predicate=None)
     wanted = MergeRequest(
         source=rows,
         join=join_of("id", sides_of(schema, rows.schema)),
         clauses=(Clause(when="matched", condition=None, action="update", values={}),),
+        pending=schema,
     )
     return [
         CreateTable(table_schema=schema),

@@ -133,8 +133,6 @@ def test_dicts_with_other_keys_are_refused(table):
     ragged = [{"id": 1, "a": 5, "b": "z"}, {"id": 2, "a": 6}]
     with pytest.raises(SchemaMismatch, match=r"other keys: column 'b' is missing"):
         table.write(ragged)
-    with pytest.raises(InvalidArgument, match="same columns in all rows"):
-        table.write(ragged, missing="keep")
     with table.writer() as writer, pytest.raises(SchemaMismatch, match="other keys"):
         writer.write(ragged)
     table.write([{"id": 1, "_row_kind": "-D"}, {"id": 3, "a": 1, "b": "n", "_row_kind": "+I"}])
@@ -149,8 +147,12 @@ def test_a_writer_refuses_or_fills(table):
     with table.writer(missing="null") as writer:
         writer.write({"id": [1], "a": [5]})
     assert tuples(table) == [(1, 5, None), (2, 20, "y")]
-    with pytest.raises(InvalidArgument, match="writer"):
-        table.writer(missing="keep")
+    with table.writer(missing="keep", cast=True, schema_mode="merge") as writer:
+        writer.write([{"id": "1", "b": "z"}, {"id": "5"}])
+        writer.write([{"id": 2, "a": "21", "fresh": 1.5}])
+        done = writer.commit()
+        assert (done.rows, done.snapshot_id) == (3, 3)
+    assert tuples(table) == [(1, 5, "z", None), (2, 21, "y", 1.5), (5, None, None, None)]
 
 
 @pytest.mark.parametrize(
@@ -158,7 +160,6 @@ def test_a_writer_refuses_or_fills(table):
     [
         ({"missing": "drop"}, "must be one of refuse, null, keep"),
         ({"missing": "keep", "mode": "overwrite"}, "mode 'overwrite'"),
-        ({"missing": "keep", "commit_id": "job", "batch_id": 1}, "batch_id cannot"),
         ({"missing": "keep", "order_by": "a"}, "order_by cannot"),
     ],
 )
@@ -267,7 +268,7 @@ def test_no_engine_and_no_road_clears_a_column_that_a_row_lacks(data, engine, mi
         before = tuples(table)
         written = pa.Table.from_pylist(given_rows, schema=pa.schema([("id", pa.int32()), *((name, pa.int32()) for name in sorted(names))]))
         try:
-            if road == "writer" and missing == "refuse":
+            if road == "writer":
                 with table.writer(missing=missing) as writer:
                     writer.write(written)
             else:
@@ -306,30 +307,73 @@ def test_keep_with_defaults_and_not_null_columns_in_every_engine(tmp_path):
         assert tuples(table) == [(1, 5, 2, 3, 5)], name
 
 
-_VALUES = st.one_of(st.none(), st.integers(-3, 3))
-_WRITES = st.lists(
-    st.tuples(st.sets(st.sampled_from(["a", "b"])), st.lists(st.tuples(st.integers(0, 4), _VALUES, _VALUES), min_size=1, max_size=5)),
-    min_size=1,
-    max_size=5,
+_ROW = st.fixed_dictionaries(
+    {"id": st.integers(0, 4)},
+    optional={
+        "a": st.none() | st.integers(-3, 3),
+        "b": st.none() | st.integers(-3, 3),
+        "p": st.none() | st.integers(-3, 3),
+        "_row_kind": st.sampled_from(["+I", "-U", "+U", "-D"]),
+    },
 )
+_FEEDS = st.lists(st.tuples(st.sampled_from(["dicts", "tables", "writer"]), st.lists(_ROW, min_size=1, max_size=6)), min_size=1, max_size=4)
 
 
-@settings(deadline=None, max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(writes=_WRITES)
-def test_keep_is_an_update_of_a_dict(writes, tmp_path_factory):
-    table = make(tmp_path_factory.mktemp("keep"), "id BIGINT, a BIGINT, b BIGINT")
+@settings(deadline=None, max_examples=8, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(feeds=_FEEDS, partitioned=st.booleans())
+def test_keep_is_an_update_of_a_dict(feeds, partitioned, tmp_path_factory):
+    path, keys = tmp_path_factory.mktemp("keep") / "t", ["id", "day"] if partitioned else ["id"]
+    ddl = "id BIGINT, a BIGINT, b BIGINT, p BIGINT, day BIGINT"
+    table = Table.create(path, ddl, primary_keys=keys, partition_keys=["day"] if partitioned else [], options={"bucket": "1"})
     stored: dict[int, dict[str, int | None]] = {}
-    for columns, given_rows in writes:
-        data = {"id": [row[0] for row in given_rows]}
-        for at, name in enumerate(("a", "b"), 1):
-            if name in columns:
-                data[name] = [row[at] for row in given_rows]
-        table.write(pa.table({name: pa.array(values, pa.int64()) for name, values in data.items()}), missing="keep")
-        last = {row[0]: row for row in given_rows}
-        for key, row in last.items():
-            old = stored.setdefault(key, {"a": None, "b": None})
-            old.update({name: row[at] for at, name in enumerate(("a", "b"), 1) if name in columns})
-    assert tuples(table) == sorted((key, row["a"], row["b"]) for key, row in stored.items())
+    for batch, (road, rows) in enumerate(feeds):
+        given_rows = [{**row, "day": row["id"] % 2} for row in rows]
+        for number, row in enumerate(rows):
+            kind = row.get("_row_kind", "+I")
+            more = kind == "-U" and any(other["id"] == row["id"] for other in rows[number + 1 :])  # its new row follows
+            if kind in {"-U", "-D"} and not more:
+                stored.pop(row["id"], None)
+            elif not more:
+                stored.setdefault(row["id"], dict.fromkeys("abp")).update({name: row[name] for name in "abp" if name in row})
+        for repeated in (False, True):
+            name = {"commit_id": "feed", "batch_id": batch}
+            if road == "writer":
+                with table.writer(missing="keep", commit_id="feed") as writer:
+                    for row in given_rows:
+                        writer.write([row])
+                    done = writer.commit(batch)
+            elif road == "tables":
+                schema = pa.schema([("_row_kind", pa.string()), *((column, pa.int64()) for column in ("id", "day", *"abp"))])
+                tables = [pa.Table.from_pylist([row], pa.schema([schema.field(column) for column in row])) for row in given_rows]
+                done = table.write(iter(tables), missing="keep", **name)
+            else:
+                done = table.write(given_rows, missing="keep", **name)
+            assert done.replayed is (repeated and done.snapshot_id is not None), "only a commit is remembered"
+        assert [row[:4] for row in tuples(table)] == sorted((key, *row.values()) for key, row in stored.items())
+
+
+def test_rows_of_different_columns_in_every_engine(tmp_path):
+    for name, options in ENGINES.items():
+        table = keyed(tmp_path / name, "id INT, a INT, b INT, c INT, g INT", options)
+        first = {key: dict.fromkeys("abcg", key) for key in (1, 2, 3)}
+        table.write([{"id": key, **row} for key, row in first.items()])
+        changes = {1: {"c": 5}, 2: {"a": 6, "g": 7}, 4: {"g": 8, "b": 1}}
+        table.write([{"id": key, **row} for key, row in changes.items()], missing="keep")
+        wanted = first | {key: folded(name, first.get(key), row) for key, row in changes.items()}
+        assert tuples(table) == [(key, *(wanted[key][column] for column in "abcg")) for key in sorted(wanted)], name
+        twice = [{"id": 1, "a": 9, "g": 9}, {"id": 1, "c": 9}]
+        if name not in {"deduplicate by sequence", "aggregation"}:
+            table.write(twice, missing="keep")
+        else:
+            with pytest.raises(InvalidArgument, match="several rows have one key"):
+                table.write(twice, missing="keep")
+
+
+def test_kinds_that_do_not_exist_are_refused_with_keep(table):
+    for kind in ("D", None):
+        with pytest.raises(SchemaMismatch, match="use one of"):
+            table.write([{"id": 1, "a": 2, "_row_kind": kind}], missing="keep")
+    assert tuples(table) == [(1, 10, "x"), (2, 20, "y")]
 
 
 @pytest.mark.parametrize("engine", ["partial-update", "aggregation"])

@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import datetime as dt
+import re
 import uuid
 from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
+from pathlib import Path
 from threading import Barrier
 
 import pandas as pd
 import pyarrow as pa
 import pytest
 
-from manifest.schema.merge_on_write import MergeRules, merge_changes
+from manifest.schema.merge_on_write import MergeRules, is_wider, merge_changes
 from manifest.schema.table_schema import TableSchema
 from manifest.types.ddl import parse_ddl
-from pyspark_paimon import InvalidArgument, PaimonError, SchemaMismatch, Table, UnsupportedType
+from pyspark_paimon import InvalidArgument, PaimonError, SchemaMismatch, Table, UnknownColumn, UnsupportedType
 from pyspark_paimon.local.engine import LocalEngine
 from pyspark_paimon.operations.alter import AlterSchema
 
 WIDEN = {"write.merge-schema.type-widening": "true"}
+BIG = 5_000_000_000
 CAST = {**WIDEN, "write.merge-schema.explicit-cast": "true"}
 
 
@@ -136,24 +139,129 @@ def test_kinds_and_kept_columns_with_new_columns(table_root):
     assert rows(table) == [{"id": 1, "n": 5, "s": "x", "t": "y"}, {"id": 3, "n": None, "s": None, "t": "z"}]
 
 
-@pytest.mark.parametrize("place", ["table", "call"])
-def test_a_merge_drops_no_column_that_the_table_should_get(table, place):
-    option = {"write.merge-schema": "true"}
+@pytest.mark.parametrize("place", ["table", "call", "argument"])
+def test_a_merge_adds_columns_and_widens_types(table, place):
+    options = {"write.merge-schema": "true", **WIDEN}
     if place == "table":
-        table.alter_options(option)
-    source = pa.table({"id": [1, 2], "N": pa.array([5, 6], pa.int32()), "fresh": ["x", "y"]})
-    merge = table.merge(source, on="id", options=option if place == "call" else None)
-    for clause in (merge.when_matched_update_all, merge.when_not_matched_insert_all):
-        with pytest.raises(SchemaMismatch, match=r"'fresh'.*add_column\('fresh'"):
-            clause()
-    merge.when_matched_update({"n": "s.N"}).when_not_matched_insert({"id": "s.id"}).execute()
-    assert rows(table) == [{"id": 1, "n": 5}, {"id": 2, "n": None}]
-    named = source.rename_columns(["key", "n", "fresh"]).drop_columns(["fresh"])
-    table.merge(named, on="t.id = s.key", options=option).when_matched_update_all().execute()
-    assert rows(table)[1] == {"id": 2, "n": 6}
+        table.alter_options(options)
+    given = {"call": {"options": options}, "argument": {"options": WIDEN, "schema_mode": "merge"}, "table": {}}[place]
+    source = pa.table({"id": [1, 2], "N": [2**40, 6], "fresh": ["x", "y"], "r": [{"a": 1}, None]})
+    done = table.merge(source, on="id", **given).when_matched_update_all().when_not_matched_insert_all().execute()
+    assert (done.updated, done.inserted, table.schemas().num_rows) == (1, 1, 2 + (place == "table"))
+    assert types(table) == {"id": "BIGINT", "n": "BIGINT", "fresh": "STRING", "r": "ROW<a BIGINT>"}
+    assert rows(table) == [{"id": 1, "n": 2**40, "fresh": "x", "r": {"a": 1}}, {"id": 2, "n": 6, "fresh": "y", "r": None}]
+    nested = pa.table({"id": [1, 3], "r": pa.array([{"a": 1, "b": 2}] * 2)})
+    merge = table.merge(nested, on="id", **given)
+    merge.when_matched_update({"r.b": "s.r.b + 1"}).when_not_matched_insert_all().execute()
+    assert [row["r"] for row in rows(table)] == [{"a": 1, "b": 3}, None, {"a": 1, "b": 2}]
+    table.merge(nested, on="id", **given).when_matched_update_all().execute()
+    assert rows(table)[0] == {"id": 1, "n": 2**40, "fresh": "x", "r": {"a": 1, "b": 2}}, "columns that the source lacks keep their values"
 
 
-BIG = 5_000_000_000
+def test_a_merge_adds_only_what_its_clauses_take(table):
+    source = pa.table({"id": [1, 2], "other": [1, 2], "extra": [3, 4]})
+    merge = table.merge(source, on="id", schema_mode="merge")
+    merge.when_matched_update({"extra": "s.extra + s.other"}).when_not_matched_insert({"id": "s.id"}).execute()
+    assert types(table) == {"id": "BIGINT", "n": "INT", "extra": "BIGINT"}
+    assert rows(table) == [{"id": 1, "n": 10, "extra": 4}, {"id": 2, "n": None, "extra": None}]
+    with pytest.raises(UnknownColumn, match="nowhere"):
+        merge.when_matched_update({"nowhere": 5})
+    with pytest.raises(InvalidArgument, match="differ only in case"):
+        table.merge({"id": [1], "x": [1], "X": [2]}, on="id", schema_mode="merge").when_not_matched_insert_all()
+    table.merge(source, on="id").when_matched_delete().when_not_matched_insert_all().execute()
+    assert types(table) == {"id": "BIGINT", "n": "INT", "extra": "BIGINT"}, "without the option columns that the table lacks are left out"
+
+
+def test_a_refused_merge_leaves_the_schema(table):
+    source = pa.table({"id": [1, 1], "fresh": [1, 2]})
+    merge = table.merge(source, on="id", schema_mode="merge").when_matched_update_all()
+    with pytest.raises(InvalidArgument, match="two rows of the source"):
+        merge.execute()
+    with pytest.raises(SchemaMismatch, match="does not fit"):
+        table.merge({"id": [1], "n": [2**40], "fresh": [1]}, on="id", schema_mode="merge").when_matched_update_all().execute()
+    assert table.schemas().num_rows == 1
+    assert rows(table) == [{"id": 1, "n": 10}]
+    files = {path.name for path in Path(table.path).rglob("*.parquet")} if Path(table.path).exists() else set()
+    assert len(files) <= 1, "files of a refused merge are deleted"
+
+
+def test_merges_that_add_columns_at_once_all_succeed(table):
+    together = Barrier(3)
+
+    def merge(number: int) -> None:
+        built = Table.open(table.path).merge({"id": [number], "n": [number], f"c{number % 2}": ["x"]}, on="id", schema_mode="merge")
+        built = built.when_matched_update_all().when_not_matched_insert_all()
+        together.wait()
+        built.execute()
+
+    with ThreadPoolExecutor(3) as threads:
+        list(threads.map(merge, (2, 3, 4)))
+    assert [row["id"] for row in rows(table)] == [1, 2, 3, 4]
+    assert types(table).keys() == {"id", "n", "c0", "c1"}
+
+
+def test_a_merge_of_a_used_commit_id_adds_nothing(table):
+    merge = table.merge({"id": [1], "fresh": [5]}, on="id", schema_mode="merge", commit_id="once").when_matched_update_all()
+    first, again = merge.execute(), merge.execute()
+    assert (again.replayed, again.snapshot_id) == (True, first.snapshot_id)
+    assert table.schemas().num_rows == 2
+
+
+def test_the_page_lists_the_pairs_that_widen():
+    page = (Path(__file__).parents[3] / "docs" / "values.md").read_text("utf-8")
+    listed = dict(re.findall(r"\| `(\w+)` \| (.*) \|", page.partition("| a column of | widens to |")[2].partition("\n\n")[0]))
+    kinds = ["TINYINT", "SMALLINT", "INT", "BIGINT", "FLOAT", "DOUBLE"]
+    data_types = {kind: parse_ddl(f"v {kind}")[0].type for kind in [*kinds, "DECIMAL(38, 0)"]}
+    for kind in kinds:
+        wider = [other.partition("(")[0] for other in data_types if is_wider(data_types[kind], data_types[other])]
+        assert re.findall(r"`(\w+)`", listed.get(kind, "")) == wider, kind
+
+
+@pytest.mark.parametrize("cast", [False, True])
+@pytest.mark.parametrize("source", ["dicts", "arrow", "writer", "pandas"])
+def test_types_inside_of_columns_widen_and_get_fields(tmp_path, cast, source):
+    ddl = "id INT, r STRUCT<a INT, b INT>, l ARRAY<INT>, m MAP<STRING, STRUCT<x FLOAT>>"
+    options = {"bucket": "1", "write.merge-schema": "true", **WIDEN}
+    table = Table.create(tmp_path / "t", ddl, primary_keys=["id"], options=options)
+    first = {"id": 1, "r": {"a": 1, "b": 2}, "l": [1], "m": {"k": {"x": 1.0}}}
+    table.write([first])
+    row = {"id": 2, "r": {"a": BIG, "b": 2, "c": "new"}, "l": [BIG, None], "m": {"k": {"x": 0.1, "y": 7}}}
+    if source == "arrow":
+        item = pa.struct([("x", pa.float64()), ("y", pa.int64())])
+        kind = pa.struct([("a", pa.int64()), ("b", pa.int32()), ("c", pa.string())])
+        fields = [("id", pa.int32()), ("r", kind), ("l", pa.list_(pa.int64())), ("m", pa.map_(pa.string(), item))]
+        table.write(pa.Table.from_pylist([{**row, "m": list(row["m"].items())}], pa.schema(fields)), cast=cast)
+    elif source == "writer":
+        with table.writer(cast=cast) as writer:
+            writer.write([row])
+    else:
+        table.write([row] if source == "dicts" else pd.DataFrame([row]), cast=cast)
+    assert types(table) == {
+        "id": "INT",
+        "r": "ROW<a BIGINT, b INT, c STRING>",
+        "l": "ARRAY<BIGINT>",
+        "m": "MAP<STRING NOT NULL, ROW<x DOUBLE, y BIGINT>>",
+    }
+    stored = [{**first, "r": {"a": 1, "b": 2, "c": None}, "m": [("k", {"x": 1.0, "y": None})]}, {**row, "m": [("k", {"x": 0.1, "y": 7})]}]
+    assert rows(table) == stored
+    with pytest.raises(SchemaMismatch, match="field 'd' is unknown"):
+        table.write([{**row, "r": {"a": 1, "d": None}}], cast=cast)
+    with pytest.raises(SchemaMismatch, match="field 'd' is unknown"):
+        table.write([{**row, "r": {"a": 1, "d": 5}}], cast=cast, options={"write.merge-schema": "false"})
+
+
+@pytest.mark.parametrize("value", [BIG, 2.5, Decimal("2.5")])
+@pytest.mark.parametrize("road", ["dicts", "arrow", "cast"])
+def test_a_number_that_does_not_fit_is_no_reason_to_round_first(table, value, road):
+    data = [{"id": 2, "n": value}]
+    with pytest.raises(SchemaMismatch) as refused:
+        table.write(pa.Table.from_pylist(data) if road == "arrow" else data, cast=road == "cast")
+    text = str(refused.value)
+    way = text.index("table.change_type('n'")
+    assert way < text.index("write.merge-schema.type-widening")
+    assert way < min((text.find(word) for word in ("pc.round", "errors=", "cast='round'", "int(value)") if word in text), default=len(text))
+
+
 SOURCES = {
     "dicts": lambda value: [{"id": 5, "n": value}],
     "columns": lambda value: {"id": [5], "n": [value]},
