@@ -12,15 +12,14 @@ from dataclasses import dataclass, field
 import numpy as np
 from pyroaring import BitMap
 
-from fileindex.predicate.json import to_json
-from fileindex.predicate.tree import TRUE, Predicate, conjuncts
+from fileindex.predicate.tree import TRUE, Predicate
 from fileindex.rowset.roaring import all_rows, bitmap_to_rows, rows_to_bitmap, serialize
 from lsm.deletion_vectors.reader import DeletionFile, dead_rows
 from lsm.keys.order_by import RowOrder
 from lsm.scan.splits import DataSplit
 from lsm.secondary_index.answers import open_index
 from lsm.secondary_index.payloads import LiveFile, LiveFiles, Payload, live_payloads
-from lsm.secondary_index.selection import IndexedRows, IndexSelection
+from lsm.secondary_index.selection import IndexedRows, IndexSelection, term_names
 from manifest.commit.conflicts import BucketId
 from manifest.entry.data_file import DataFileMeta, FileSource
 from manifest.schema.secondary_index import SecondaryIndex
@@ -119,7 +118,7 @@ class IndexedTop:
         ours = {file.file_name: selected[bucket, file.file_name] for file in split.files if (bucket, file.file_name) in selected}
         if not ours:
             return split
-        terms = tuple(to_json(term) for term in conjuncts(self.predicate))
+        terms = term_names(self.predicate)
         others = {} if split.index_selection is None else dict(split.index_selection.files)
         files = others | {name: IndexedRows(rows=serialize(rows), proven=terms) for name, rows in ours.items()}
         kept = [(file, number) for number, file in enumerate(split.files) if ours.get(file.file_name, True)]

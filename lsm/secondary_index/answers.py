@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 from pyroaring import BitMap
 
-from fileindex.predicate.json import to_json
 from fileindex.predicate.projection import Projection
-from fileindex.predicate.tree import Leaf, Predicate, all_of, columns_of, conjuncts
+from fileindex.predicate.tree import Leaf, Predicate, all_of, columns_of
 from fileindex.query.evaluate import answer_terms
 from fileindex.query.metrics import IndexMetrics
 from fileindex.query.reader import MAX_ROWS
@@ -21,7 +20,7 @@ from fileindex.sorted_index.index_meta import SourceMeta
 from fileindex.sorted_index.kinds import open_sorted_index
 from fileindex.sorted_index.payload_reader import SortedIndexReader
 from lsm.secondary_index.payloads import LiveFiles, Payload, compacted_files, live_payloads
-from lsm.secondary_index.selection import IndexedRows, IndexSelection
+from lsm.secondary_index.selection import IndexedRows, IndexSelection, term_names
 from manifest.commit.conflicts import BucketId
 from manifest.entry.columns import EntryColumns
 from manifest.entry.index_manifest import IndexManifestEntry
@@ -103,12 +102,12 @@ def ask_indexes(
             found[group.bucket, name] = rows if known is None else known.and_(rows)
     if not found:
         return answers
-    texts = tuple(to_json(term) for term in conjuncts(predicate))
+    names = term_names(predicate)
     by_bucket: dict[BucketId, dict[str, IndexedRows]] = {}
     for (bucket, name), rows in found.items():
         answers.rows += len(rows.rows)
-        by_bucket.setdefault(bucket, {})[name] = IndexedRows(rows=serialize(rows.rows), proven=tuple(texts[term] for term in rows.proven))
-    answers.selections = {bucket: IndexSelection(terms=texts, files=of_files) for bucket, of_files in by_bucket.items()}
+        by_bucket.setdefault(bucket, {})[name] = IndexedRows(rows=serialize(rows.rows), proven=tuple(names[term] for term in rows.proven))
+    answers.selections = {bucket: IndexSelection(terms=names, files=of_files) for bucket, of_files in by_bucket.items()}
     empty = {where for where, rows in found.items() if not rows.rows}
     buckets = zip(files.partition, files.bucket.tolist(), strict=True)
     answers.may_match = np.array([(bucket, name) not in empty for bucket, name in zip(buckets, files.file_name, strict=True)], np.bool_)

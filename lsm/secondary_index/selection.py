@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
@@ -9,9 +10,11 @@ from functools import lru_cache
 from pydantic import BaseModel, ConfigDict
 from pyroaring import BitMap
 
-from fileindex.predicate.json import from_json
+from fileindex.predicate.json import to_json
 from fileindex.predicate.tree import Predicate, all_of, conjuncts
 from fileindex.rowset.roaring import deserialize
+
+_NAME_BYTES = 16
 
 
 class IndexedRows(BaseModel):
@@ -19,7 +22,7 @@ class IndexedRows(BaseModel):
 
     Args:
         rows: Their positions, a serialised bitmap.
-        proven: Terms of the filter that all of these rows match, as JSON.
+        proven: Names of the filter's terms that all of these rows match.
     """
 
     model_config = ConfigDict(frozen=True, ser_json_bytes="base64", val_json_bytes="base64", extra="forbid")
@@ -40,7 +43,7 @@ class IndexSelection(BaseModel):
     """Selected rows of the files of a split, by file name. Other files are read as usual.
 
     Args:
-        terms: Terms of the filter that the rows were selected by, as JSON. A read without all of them needs other rows, too.
+        terms: Names of the filter's terms that the rows were selected by. A read without all of them needs other rows, too.
         files: Selected rows.
     """
 
@@ -62,13 +65,27 @@ class IndexSelection(BaseModel):
         indexed = self.files.get(file_name)
         if indexed is None:
             return None
-        terms = conjuncts(predicate)
-        if not {_term(text) for text in self.terms}.issubset(terms):
+        terms = dict(zip(term_names(predicate), conjuncts(predicate), strict=True))
+        if not terms.keys() >= set(self.terms):
             return None
-        proven = {_term(text) for text in indexed.proven}
-        return AnsweredFilter(deserialize(indexed.rows)[0], all_of(*(term for term in terms if term not in proven)))
+        left = all_of(*(term for name, term in terms.items() if name not in indexed.proven))
+        return AnsweredFilter(deserialize(indexed.rows)[0], left)
+
+    def __hash__(self) -> int:
+        return hash((self.terms, tuple(self.files)))
+
+
+def term_names(predicate: Predicate) -> tuple[str, ...]:
+    """Return a name of each term of a filter, the same in each process.
+
+    >>> from fileindex.predicate.tree import ColumnRef, IsNull
+    >>> term_names(IsNull(ColumnRef("a"))) == term_names(IsNull(ColumnRef("b")))
+    False
+    """
+    return tuple(map(_name, conjuncts(predicate)))
 
 
 @lru_cache(maxsize=256)
-def _term(text: str) -> Predicate:
-    return from_json(text)
+def _name(term: Predicate) -> str:
+    # A split has a name, not the term: a list of values may be long.
+    return hashlib.blake2b(to_json(term).encode(), digest_size=_NAME_BYTES).hexdigest()

@@ -163,6 +163,16 @@ def test_a_level_larger_than_the_write_buffer_is_sorted_on_disk(create, engine) 
     assert len(payloads[0]) == 3
 
 
+def test_a_split_travels_with_its_rows_and_is_hashable(create) -> None:
+    table = loaded(create)
+    values = ", ".join(f"'c{number}'" for number in range(5, 4000))
+    split, *_ = table.scan(f"city IN ({values})").plan().splits
+    assert split.index_selection is not None
+    assert len(split.to_json()) < 10_000
+    assert type(split).from_json(split.to_json()) == split
+    assert hash(split) == hash(split.model_copy())
+
+
 def test_a_value_that_is_nowhere_leaves_no_file(create) -> None:
     table = loaded(create)
     found = stage(table, "city = 'c50000'")
