@@ -349,7 +349,8 @@ class FileStore:
             return []
         path, read = self.paths.manifest(snapshot.index_manifest), partial(self.index_manifests.read, snapshot.index_manifest)
         with self.reading(snapshot):
-            return list(self.cache.files.load(self.file_io, path, "index manifest", read, _index_weight))
+            entries = self.cache.files.load(self.file_io, path, "index manifest", read, _index_weight)
+        return list(entries)
 
     def physical_files(self, partition: bytes, bucket: int, file: DataFileMeta) -> tuple[str, ...]:
         """Return the paths of a data file and side files.
