@@ -352,3 +352,23 @@ def test_a_decimal_and_a_narrow_row_group(create) -> None:
         == table.scan("n > 0.2 AND n <= 1", options=OFF).to_arrow()["id"].to_pylist()
     )
     assert stage(table, "n = -1.25").note.endswith("1 row selected")
+
+
+def test_advice_measures_secondary_indexes_beside_file_indexes(create) -> None:
+    table = loaded(create)
+    advice = table.index_advice(["city = 'c7'", "country = 'NO' AND price > 90"]).to_pylist()
+    by_kind = {(row["filter"], row["column_name"], row["index_type"]): row for row in advice}
+    btree = by_kind["city = 'c7'", "city", "pk-btree"]
+    assert (btree["option"], btree["is_declared"], btree["is_exact"]) == ("pk-btree.index.columns", True, True)
+    assert btree["rows_skipped"] == pytest.approx(0.99)
+    bitmap = by_kind["country = 'NO' AND price > 90", "country", "pk-bitmap"]
+    assert (bitmap["is_declared"], bitmap["is_exact"]) == (True, False)
+    assert ("city = 'c7'", "city", "bitmap") in by_kind
+
+
+def test_health_says_which_files_are_outside(create) -> None:
+    table = loaded(create, **{"write-only": "true"})
+    table.write(table.scan("id < 5").to_arrow())
+    notes = {(row["column_name"], row["note"]) for row in table.index_health().to_pylist()}
+    assert ("city", "covers 1 file on level 3") in notes
+    assert ("city", "1 file outside on level 0; compact() covers them") in notes
