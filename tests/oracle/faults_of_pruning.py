@@ -18,7 +18,7 @@ from lsm.parquet import row_group_pages
 from lsm.read import file_filter, row_group
 from lsm.read.data_file import DataFileRead
 from lsm.read.index_selection import Selection
-from lsm.read.row_group import RowGroupRead
+from lsm.read.row_group_pruner import RowGroupPruner
 from lsm.scan import bucket_pruner, planner, predicates
 from lsm.schema.evolution import SchemaMapping
 from manifest.entry import bounds as entry_bounds
@@ -103,7 +103,7 @@ def _first_pages(right: Any, predicate: Any, num_rows: int, lookup: Any, types: 
     return np.concatenate([found[1:], found[:1]])
 
 
-def _last_group(right: Any, self: RowGroupRead, group: Any, column: Any) -> Any:
+def _last_group(right: Any, self: RowGroupPruner, group: Any, column: Any) -> Any:
     return right(self, self.data.row_groups[-1], column)
 
 
@@ -132,7 +132,7 @@ FAULTS: dict[str, Fault] = {
     "values-prune-older-versions": lambda: method(
         planner._Funnel, "_keep_sections", lambda right, self, tally, files, cut, test: right(self, tally, files, None, test)
     ),
-    "row-groups-have-bounds-of-last": lambda: method(RowGroupRead, "bounds", _last_group),
+    "row-groups-have-bounds-of-last": lambda: method(RowGroupPruner, "bounds", _last_group),
     "pages-of-next-row": lambda: everywhere(row_group_pages, "matching_rows", _first_pages),
     "limit-before-filter": lambda: method(planner._Funnel, "_limit", _limit),
     "count-ignores-filter": lambda: method(

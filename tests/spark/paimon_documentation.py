@@ -117,6 +117,13 @@ FORMS = [
                 "WHEN NOT MATCHED AND c > 'c9' THEN INSERT (a, b, c) VALUES (a, b * 2, c) WHEN NOT MATCHED THEN INSERT *"
             ),
         ),
+        (
+            "`MERGE WITH SCHEMA EVOLUTION INTO ...`",
+            (
+                "MERGE WITH SCHEMA EVOLUTION INTO target USING (SELECT 7 AS a, 8 AS b, 'c7' AS c, 9 AS e) q ON target.a = q.a "
+                "WHEN NOT MATCHED THEN INSERT *"
+            ),
+        ),
         ("`SET spark.paimon.write.merge-schema = true`", "SET `spark.paimon.write.merge-schema` = true"),
         ("`INSERT INTO t BY NAME` with new columns", "INSERT INTO target BY NAME SELECT 3 AS a, '3' AS c, 4 AS d"),
         ("", "RESET `spark.paimon.write.merge-schema`", "", "", _HIDDEN),

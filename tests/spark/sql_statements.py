@@ -346,7 +346,7 @@ OURS = (
         ),
     ),
     Feature(
-        "`COPY INTO t [(columns)] FROM 'path' FILE_FORMAT = (TYPE = CSV | JSON | PARQUET, ...)` `PATTERN`, `FORCE`, `ON_ERROR`",
+        "`COPY INTO t [(columns)] FROM 'path' FILE_FORMAT = (TYPE = CSV | JSON | PARQUET, ...)` `PATTERN`, `FORCE`, `ON_ERROR`, `MISSING = NULL | KEEP | REFUSE`",
         "loads files that the process of `sql` reaches, each once and by a commit of its own: a repeat skips it for as long as "
         "`commit-id.time-retained`. `COPY INTO 'path'` is refused",
         (
@@ -369,7 +369,7 @@ OURS = (
         ),
     ),
     Feature(
-        "`MERGE INTO t USING s ON ... WHEN [NOT] MATCHED [BY SOURCE] [AND ...] THEN ...`",
+        "`MERGE [WITH SCHEMA EVOLUTION] INTO t USING s ON ... WHEN [NOT] MATCHED [BY SOURCE] [AND ...] THEN ...`",
         "as `table.merge`; `UPDATE SET *`, `INSERT *`, a query or a table as source",
         (
             Example(

@@ -8,6 +8,7 @@ pytest.importorskip("pyspark.sql.datasource")
 
 from pyspark_paimon import Table
 
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
 OFF = {"global-index.enabled": "false"}
 OPTIONS = {
     "bucket": "2",

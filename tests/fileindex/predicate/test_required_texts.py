@@ -92,7 +92,7 @@ def patterns(draw):
     return call(kind, [value, text(literal)])
 
 
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=400, deadline=None)
 @given(st.data(), TEXTS)
 def test_each_matching_row_contains_what_is_required(data, values):
     parts = []

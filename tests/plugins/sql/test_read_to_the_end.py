@@ -22,6 +22,7 @@ from pyspark_paimon.plugins.sql.text.words import TokenCursor, partition_spec
 JUNK = ("ZZZ YYY", "'text' 7", "= 3", ") ZZZ", "LIKE LIKE", "7 8")
 TEXTS = [
     "MERGE INTO db.t USING db.s ON t.id = s.id WHEN MATCHED AND t.id > 1 THEN DELETE WHEN NOT MATCHED THEN INSERT *",
+    "MERGE WITH SCHEMA EVOLUTION INTO db.t USING db.s ON t.id = s.id WHEN NOT MATCHED THEN INSERT *",
     "MERGE INTO db.t AS a USING (SELECT * FROM db.s) b ON a.id = b.id WHEN MATCHED THEN UPDATE SET id = b.id",
     "UPDATE db.t SET id = 2 WHERE id = 1",
     "DELETE FROM db.t WHERE id = 1",

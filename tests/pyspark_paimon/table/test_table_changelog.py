@@ -158,7 +158,7 @@ def test_ranges_that_are_none_are_refused(create) -> None:
         table.changelog(1, 3).to_arrow()
     with pytest.raises(InvalidArgument, match="forward"):
         table.changelog(3, 2)
-    with pytest.raises(InvalidArgument, match="ids or names"):
+    with pytest.raises(InvalidArgument, match="snapshot ids, names of tags"):
         table.changelog(2.5)
     with pytest.raises(SnapshotNotFound):
         table.changelog(2, 9)
