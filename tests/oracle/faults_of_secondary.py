@@ -5,21 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
 from pyroaring import BitMap
 
 from fileindex.predicate.tree import TRUE, Compare, Op
 from fileindex.rowset.result import RowSet
 from fileindex.sorted_index.payload_reader import SortedIndexReader
-from lsm.read.indexed_top import IndexedTop
-from lsm.secondary_index.answers import _FileRows, _Group
-from lsm.secondary_index.payloads import Payload
+from lsm.secondary_index.answers import _Group
 from lsm.secondary_index.selection import IndexSelection
 from tests.oracle.patching import Fault, method
-
-
-def _reversed_files(right: Any, self: Payload) -> Any:
-    return np.concatenate([[0], np.cumsum(np.diff(right(self))[::-1])])
 
 
 def _all_proven(right: Any, self: IndexSelection, file_name: str, predicate: Any) -> Any:
@@ -49,20 +42,10 @@ def _last_ordinal(right: Any, self: SortedIndexReader, question: Any) -> Any:
     return RowSet(BitMap(list(result.rows)[:-1]), exact=result.exact) if isinstance(result, RowSet) else result
 
 
-def _dead_too(right: Any, self: IndexedTop, name: str, row_count: int) -> Any:
-    self._dead.clear()
-    return right(self, name, row_count)
-
-
 FAULTS: dict[str, Fault] = {
-    "ordinals-of-other-files": lambda: method(Payload, "offsets", _reversed_files),
     "secondary-index-proves-all": lambda: method(IndexSelection, "answer", _all_proven),
     "secondary-index-unequal-takes-nulls": lambda: method(SortedIndexReader, "evaluate", _unequal),
     "secondary-index-excludes-bounds": lambda: method(SortedIndexReader, "evaluate", _strict),
     "secondary-index-answers-by-first-term": lambda: method(_Group, "answer", _first_term),
-    "secondary-indexes-unite": lambda: method(
-        _FileRows, "and_", lambda right, self, other: _FileRows(self.rows | other.rows, self.proven | other.proven)
-    ),
     "secondary-index-loses-a-row": lambda: method(SortedIndexReader, "evaluate", _last_ordinal),
-    "top-by-secondary-index-takes-dead-rows": lambda: method(IndexedTop, "_candidates", _dead_too),
 }

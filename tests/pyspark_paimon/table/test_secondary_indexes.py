@@ -10,8 +10,10 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from pyroaring import BitMap
 
 from fileindex.sorted_index.index_meta import SourceMeta
+from lsm.secondary_index.answers import _FileRows
 from manifest.entry.index_manifest import IndexManifestEntry
 from pyspark_paimon import InvalidSchema, Table, UnsupportedOption
 
@@ -171,6 +173,37 @@ def test_a_split_travels_with_its_rows_and_is_hashable(create) -> None:
     assert len(split.to_json()) < 10_000
     assert type(split).from_json(split.to_json()) == split
     assert hash(split) == hash(split.model_copy())
+
+
+@pytest.mark.slow
+def test_the_files_of_a_level_have_their_own_rows(create) -> None:
+    options = {"bucket": "1", "target-file-size": "1 b", "num-sorted-run.compaction-trigger": "9"}
+    table = create(COLUMNS, options={**INDEXED, **options})
+    draw = random.Random(3)
+    for first, last in ((0, 50), (40, 45), (45, 400)):
+        each = [{**row, "id": number} for number, row in zip(range(first, last), rows(draw, last - first), strict=True)]
+        table.write(pa.Table.from_pylist(each, schema=table.schema))
+    table.compact(full=True)
+    counts = [[file.row_count for file in source.files] for source in sources(table).values()]
+    assert any(each != each[::-1] for each in counts)
+    check(table)
+
+
+@pytest.mark.parametrize("order", ["price DESC", "price ASC NULLS LAST", "city DESC"])
+def test_the_first_rows_of_an_order_are_alive(create, order) -> None:
+    table = loaded(create)
+    table.delete("id >= 900 OR id < 50")
+    store = table._engine.store()
+    assert any(entry.index_type == "DELETION_VECTORS" for entry in store.index_entries(store.snapshots.latest()))
+    scan, plain = (table.scan(order_by=order, limit=20, options=options).to_arrow() for options in (None, OFF))
+    column = order.split()[0]
+    assert scan[column].to_pylist() == plain[column].to_pylist()
+    assert scan.num_rows == 20
+
+
+def test_rows_that_two_payloads_select_are_those_of_both() -> None:
+    both = _FileRows(BitMap([1, 2]), frozenset({0})).and_(_FileRows(BitMap([2, 3]), frozenset({1})))
+    assert both == _FileRows(BitMap([2]), frozenset({0, 1}))
 
 
 def test_a_value_that_is_nowhere_leaves_no_file(create) -> None:
