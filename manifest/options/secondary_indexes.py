@@ -17,6 +17,7 @@ COLUMN_OPTIONS: Final = re.compile(r"fields\.(?P<column>.+)\.pk-(?P<kind>[a-z-]+
 """Keys of the build options of one column."""
 
 _LISTS = ("vector-field",)
+_PREFIXES = (*(f"pk-{kind}" for kind in SortedIndexKind), *REFUSED_PREFIXES)
 
 
 def is_index_option(key: str) -> bool:
@@ -25,8 +26,7 @@ def is_index_option(key: str) -> bool:
     >>> is_index_option("pk-btree.index.columns"), is_index_option("bitmap-index.compression"), is_index_option("bucket")
     (True, True, False)
     """
-    prefixes = [prefix for kind in SortedIndexKind for prefix in (f"pk-{kind}", kind.prefix)]
-    return key.startswith((*prefixes, *REFUSED_PREFIXES)) or COLUMN_OPTIONS.fullmatch(key) is not None
+    return key.startswith((*_PREFIXES, *(kind.prefix for kind in SortedIndexKind))) or COLUMN_OPTIONS.fullmatch(key) is not None
 
 
 def secondary_index_option(options: Mapping[str, str], column: str) -> str | None:
@@ -38,7 +38,7 @@ def secondary_index_option(options: Mapping[str, str], column: str) -> str | Non
     'pk-vector.v.metric'
     """
     for key, text in options.items():
-        if not key.startswith(("pk-btree", "pk-bitmap", *REFUSED_PREFIXES, *_LISTS)):
+        if not key.startswith((*_PREFIXES, *_LISTS)):
             continue
         names = [name.strip() for name in text.split(",")] if key in _LISTS or key.endswith("columns") else key.split(".")[1:]
         if column in names:

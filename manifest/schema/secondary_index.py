@@ -10,6 +10,8 @@ from manifest.schema.table_schema import BucketMode, TableSchema
 from paimon_base.errors import UnsupportedOption, not_a_column
 from sparkexpr.values.column_type import ColumnType
 
+_BUCKET_MODES = frozenset({BucketMode.HASH_FIXED, BucketMode.POSTPONE_MODE})
+
 
 @dataclass(frozen=True, slots=True)
 class SecondaryIndex:
@@ -56,8 +58,7 @@ def _defined(schema: TableSchema) -> tuple[SecondaryIndex, ...]:
 
 def can_have_secondary_indexes(schema: TableSchema) -> bool:
     """Return whether the table's other options allow such indexes."""
-    fixed = schema.bucket_mode in {BucketMode.HASH_FIXED, BucketMode.POSTPONE_MODE}
-    return schema.is_primary_key_table and schema.core.deletion_vectors_enabled and fixed
+    return schema.is_primary_key_table and schema.core.deletion_vectors_enabled and schema.bucket_mode in _BUCKET_MODES
 
 
 def check_secondary_indexes(schema: TableSchema) -> None:
@@ -79,7 +80,7 @@ def check_secondary_indexes(schema: TableSchema) -> None:
             raise UnsupportedOption(option, "cannot be combined with 'deletion-vectors.merge-on-read' = 'true'")
         if not schema.core.deletion_vectors_enabled:
             raise UnsupportedOption(option, "needs 'deletion-vectors.enabled' = 'true'")
-        if schema.bucket_mode not in {BucketMode.HASH_FIXED, BucketMode.POSTPONE_MODE}:
+        if schema.bucket_mode not in _BUCKET_MODES:
             raise UnsupportedOption(option, "needs a fixed number of buckets, or -2 (option 'bucket')")
         if column not in schema.by_name:
             raise UnsupportedOption(option, not_a_column(column, schema.names))

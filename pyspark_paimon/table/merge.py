@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from manifest.schema.table_schema import TableSchema
     from pyspark_paimon.request.merge import Action, ClauseCall, MergeRequest, When
 
-SCHEMA_RACES = 10
-"""Most attempts of a write or merge that adds columns beside other writers."""
+_SCHEMA_RACES = 10
+"""Most attempts of a merge beside writers that change the schema."""
 
 
 @public
@@ -178,7 +178,7 @@ class Merge(CheckedMethods):
         (1, 1)
         """
         merge = self
-        for left in reversed(range(SCHEMA_RACES)):
+        for left in reversed(range(_SCHEMA_RACES)):
             try:
                 return self._engine.run(MergeRows(request=self._request, merge=merge._merge))
             except SchemaMismatch:
