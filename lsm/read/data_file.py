@@ -150,10 +150,10 @@ class DataFileRead:
     @cached_property
     def filter(self) -> FileFilter:
         """Filter of rows, without what secondary indexes prove."""
-        return self._all_rows if self._answered is None else self._all_rows.narrowed(self._answered.residual)
+        return self._given_filter if self._answered is None else self._given_filter.narrowed(self._answered.residual)
 
     @cached_property
-    def _all_rows(self) -> FileFilter:
+    def _given_filter(self) -> FileFilter:
         return FileFilter(self.store) if self.wanted is None else self.wanted
 
     @cached_property
@@ -161,7 +161,7 @@ class DataFileRead:
         """What secondary indexes say about this filter and file. None: nothing."""
         if self.indexed is None or not self.use_index:
             return None
-        return self.indexed.answer(self.file.file_name, self._all_rows.predicate)
+        return self.indexed.answer(self.file.file_name, self._given_filter.predicate)
 
     @cached_property
     def mapping(self) -> SchemaMapping:
