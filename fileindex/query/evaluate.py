@@ -58,18 +58,15 @@ def evaluate_terms(
     if row_count > MAX_ROWS:
         return [REMAIN] * len(terms)
     indexes = FileIndexes(container, types, row_count, notes)
-    results = answer_terms(terms, partial(_leaf, indexes), partial(_computed, indexes))
-    together: FileIndexResult = REMAIN
-    for result in results:
-        together = together.and_(result)
+    results, together = answer_terms(terms, partial(_leaf, indexes), partial(_computed, indexes))
     indexes.record_usage(together)
     return results
 
 
 def answer_terms(
     terms: Sequence[Projection], leaf: Callable[[Leaf], FileIndexResult], computed: Callable[[ComputedPredicate], FileIndexResult]
-) -> list[FileIndexResult]:
-    """Return the result of each term of a conjunction, from those of its ends.
+) -> tuple[list[FileIndexResult], FileIndexResult]:
+    """Return the result of each term of a conjunction, from those of its ends, and that of all terms.
 
     A result is exact only for the condition that the term was projected from. All results are SKIP once no row is left.
     """
@@ -79,9 +76,9 @@ def answer_terms(
         result = term.answer(_tree(term.inclusive, leaf, computed))
         together = together.and_(result)
         if not together.remains:
-            return [SKIP] * len(terms)
+            return [SKIP] * len(terms), SKIP
         results.append(result)
-    return results
+    return results, together
 
 
 def _tree(
@@ -148,7 +145,7 @@ def _leaf(indexes: FileIndexes, leaf: Leaf) -> FileIndexResult:
     column_type, entries = indexed
     if not entries:
         return REMAIN
-    if not has_plain_literals(leaf, column_type):
+    if not derive(_literals(leaf), ("plain", column_type), partial(_are_plain, column_type)):
         return indexes.warn(str(leaf.column), f"a literal is not of type {column_type.kind}")
     result: FileIndexResult = REMAIN
     for entry in entries:
@@ -168,11 +165,6 @@ def _costs_more_than_rows(entry: ContainerEntry, leaf: Leaf) -> bool:
     # Such an index makes a row set for every literal of a long list.
     index_type = INDEX_TYPES.get(entry.index_type)
     return isinstance(leaf, In) and len(leaf.values) > thresholds.row_sets and index_type is not None and index_type.grouping is not None
-
-
-def has_plain_literals(leaf: Leaf, column_type: ColumnType) -> bool:
-    """Return whether all literals are values of the column's type."""
-    return derive(_literals(leaf), ("plain", column_type), partial(_are_plain, column_type))
 
 
 def _are_plain(column_type: ColumnType, literals: tuple[Plain, ...]) -> bool:

@@ -24,11 +24,11 @@ from lsm.keys.encoding import one_array
 from lsm.keys.sort import SortKey
 from lsm.merge.function import Deduplicate
 from lsm.read.full_scan import file_rows
-from lsm.secondary_index.payloads import payload_of
+from lsm.secondary_index.payloads import is_covered, payload_of
 from lsm.write_buffer.sort_buffer import SortBuffer
 from lsm.write_buffer.source import Source
 from manifest.commit.index_change import IndexChange
-from manifest.entry.data_file import DataFileMeta, FileSource
+from manifest.entry.data_file import DataFileMeta
 from manifest.entry.index_manifest import IndexedColumn, IndexFile, IndexManifestEntry
 from manifest.io.output_file import OutputFile
 from manifest.io.paths import FileNames
@@ -74,7 +74,7 @@ class BucketIndexes:
         self, kind: SortedIndexKind, indexes: Sequence[SecondaryIndex], sources: Sequence[tuple[SourceMeta, list[DataFileMeta]]]
     ) -> IndexChange | None:
         present = [entry for entry in self.entries if entry.index_type == kind and entry.indexed is not None]
-        kept: set[str] = set()
+        current_names: set[str] = set()
         new: list[IndexFile] = []
         for index in indexes:
             if index.kind != kind:
@@ -83,10 +83,10 @@ class BucketIndexes:
             for source, files in sources:
                 same = [payload.entry.file_name for payload in of_index if payload.source == source]
                 if len(same) == 1:
-                    kept.add(same[0])
+                    current_names.add(same[0])
                 elif (built := self._try_build(index, source, files)) is not None:
                     new.append(built)
-        removed = [entry for entry in present if entry.file_name not in kept]
+        removed = [entry for entry in present if entry.file_name not in current_names]
         if not new and not removed:
             return None
         return IndexChange(
@@ -163,7 +163,7 @@ def _sources(files: Sequence[DataFileMeta]) -> list[tuple[SourceMeta, list[DataF
     """Return the compacted files of each level above 0, sorted by name."""
     by_level: dict[int, list[DataFileMeta]] = {}
     for file in sorted(files, key=lambda file: file.file_name):
-        if file.level > 0 and file.file_source == FileSource.COMPACT:
+        if is_covered(file):
             by_level.setdefault(file.level, []).append(file)
     return [
         (SourceMeta(level, tuple(SourceFile(file.file_name, file.row_count) for file in members)), members)

@@ -18,10 +18,10 @@ from lsm.deletion_vectors.reader import DeletionFile, dead_rows
 from lsm.keys.order_by import RowOrder
 from lsm.scan.splits import DataSplit
 from lsm.secondary_index.answers import open_index
-from lsm.secondary_index.payloads import LiveFile, LiveFiles, Payload, live_payloads
+from lsm.secondary_index.payloads import LiveFile, LiveFiles, Payload, is_covered, live_payloads
 from lsm.secondary_index.selection import IndexedRows, IndexSelection, term_names
 from manifest.commit.conflicts import BucketId
-from manifest.entry.data_file import DataFileMeta, FileSource
+from manifest.entry.data_file import DataFileMeta
 from manifest.schema.secondary_index import SecondaryIndex
 from manifest.store import FileStore
 from paimon_base.errors import describe_error
@@ -73,21 +73,19 @@ class IndexedTop:
             if not split.has_independent_files:
                 continue
             self._dead.update({f.file_name: d for f, d in zip(split.files, split.deletion_files or (), strict=False) if d is not None})
-            for file in filter(_is_covered, split.files):
+            for file in filter(_may_be_first, split.files):
                 if split.index_selection is not None:
                     self._selections[file.file_name] = split.index_selection
                 live.setdefault((split.partition, split.bucket), {})[file.file_name] = LiveFile(file.level, file.row_count, file.schema_id)
         return live
 
     def _rows(self, payload: Payload, live: LiveFiles) -> Iterator[tuple[tuple[BucketId, str], BitMap]]:
-        source, starts = payload.source, payload.offsets()
-        there = [(number, file) for number, file in enumerate(source.files) if file.name in live and live[file.name].level == source.level]
-        candidates: dict[int, BitMap] = {}
-        for number, file in there:
+        starts, ordinals, names = payload.offsets(), BitMap(), set[str]()
+        for number, file in payload.live_files(live):
             rows = self._candidates(file.name, file.row_count)
             if rows is not None:
-                candidates[number] = rows
-        ordinals = BitMap.union(*(rows_to_bitmap(bitmap_to_rows(rows) + np.uint32(starts[n])) for n, rows in candidates.items()), BitMap())
+                ordinals |= rows_to_bitmap(bitmap_to_rows(rows) + np.uint32(starts[number]))
+                names.add(file.name)
         column = self.order.columns[0]
         first = open_index(self.store, payload).top_n(
             self.limit,
@@ -96,11 +94,9 @@ class IndexedTop:
             strict=len(self.order.columns) == 1,
             candidates=ordinals,
         )
-        positions = bitmap_to_rows(first)
-        bounds = np.searchsorted(positions, starts)
-        for number in candidates:
-            in_file = positions[bounds[number] : bounds[number + 1]] - np.uint32(starts[number])
-            yield (payload.bucket, source.files[number].name), rows_to_bitmap(in_file)
+        for file, positions in payload.by_file(bitmap_to_rows(first), live):
+            if file.name in names:
+                yield (payload.bucket, file.name), rows_to_bitmap(positions)
 
     def _candidates(self, name: str, row_count: int) -> BitMap | None:
         """Return the rows of a file that match the filter. None: unknown."""
@@ -119,18 +115,18 @@ class IndexedTop:
         if not ours:
             return split
         terms = term_names(self.predicate)
-        others = {} if split.index_selection is None else dict(split.index_selection.files)
-        files = others | {name: IndexedRows(rows=serialize(rows), proven=terms) for name, rows in ours.items()}
-        kept = [(file, number) for number, file in enumerate(split.files) if ours.get(file.file_name, True)]
+        planned = {} if split.index_selection is None else dict(split.index_selection.files)
+        files = planned | {name: IndexedRows(rows=serialize(rows), proven=terms) for name, rows in ours.items()}
+        with_rows = [(file, number) for number, file in enumerate(split.files) if ours.get(file.file_name, True)]
         vectors = split.deletion_files
         return split.model_copy(
             update={
-                "files": tuple(file for file, _ in kept),
-                "deletion_files": vectors and tuple(vectors[number] for _, number in kept),
+                "files": tuple(file for file, _ in with_rows),
+                "deletion_files": vectors and tuple(vectors[number] for _, number in with_rows),
                 "index_selection": IndexSelection(terms=terms, files=files),
             }
         )
 
 
-def _is_covered(file: DataFileMeta) -> bool:
-    return file.level > 0 and file.file_source == FileSource.COMPACT and file.delete_row_count == 0
+def _may_be_first(file: DataFileMeta) -> bool:
+    return is_covered(file) and file.delete_row_count == 0

@@ -13,10 +13,9 @@ from fileindex.predicate.projection import Projection
 from fileindex.predicate.tree import Leaf, Predicate, all_of, columns_of
 from fileindex.query.evaluate import answer_terms
 from fileindex.query.metrics import IndexMetrics
-from fileindex.query.reader import MAX_ROWS
 from fileindex.rowset.result import REMAIN, SKIP, FileIndexResult, RowSet
 from fileindex.rowset.roaring import bitmap_to_rows, rows_to_bitmap, serialize
-from fileindex.sorted_index.index_meta import SourceMeta
+from fileindex.sorted_index.index_meta import MAX_ROWS, SourceMeta
 from fileindex.sorted_index.kinds import open_sorted_index
 from fileindex.sorted_index.payload_reader import SortedIndexReader
 from lsm.secondary_index.payloads import LiveFiles, Payload, compacted_files, live_payloads
@@ -62,8 +61,8 @@ class IndexAnswers:
         """Return the sums, for explain."""
         if not self.levels:
             return "no payload covers these files"
-        asked = f"{count_text(self.levels, 'level')} of buckets, payloads of {size_text(self.payload_bytes)}"
-        return f"{asked}, {count_text(self.blocks, 'block')} read, {count_text(self.rows, 'row')} selected"
+        levels = f"{count_text(self.levels, 'level')} of buckets, payloads of {size_text(self.payload_bytes)}"
+        return f"{levels}, {count_text(self.blocks, 'block')} read, {count_text(self.rows, 'row')} selected"
 
 
 def ask_indexes(
@@ -91,24 +90,24 @@ def ask_indexes(
     """
     answers = IndexAnswers(np.ones(len(files), np.bool_))
     live = compacted_files(files)
-    found: dict[tuple[BucketId, str], _FileRows] = {}
+    rows_by_file: dict[tuple[BucketId, str], _FileRows] = {}
     for group in _groups(store, live_payloads(store, indexes, entries, live), notes):
         results = group.answer(inside(group.bucket[0]))
         answers.levels += 1
         answers.payload_bytes += group.size
         answers.blocks += group.blocks
         for name, rows in group.rows_of_files(results, live[group.bucket]):
-            known = found.get((group.bucket, name))
-            found[group.bucket, name] = rows if known is None else known.and_(rows)
-    if not found:
+            earlier_rows = rows_by_file.get((group.bucket, name))
+            rows_by_file[group.bucket, name] = rows if earlier_rows is None else earlier_rows.and_(rows)
+    if not rows_by_file:
         return answers
     names = term_names(predicate)
     by_bucket: dict[BucketId, dict[str, IndexedRows]] = {}
-    for (bucket, name), rows in found.items():
+    for (bucket, name), rows in rows_by_file.items():
         answers.rows += len(rows.rows)
         by_bucket.setdefault(bucket, {})[name] = IndexedRows(rows=serialize(rows.rows), proven=tuple(names[term] for term in rows.proven))
     answers.selections = {bucket: IndexSelection(terms=names, files=of_files) for bucket, of_files in by_bucket.items()}
-    empty = {where for where, rows in found.items() if not rows.rows}
+    empty = {where for where, rows in rows_by_file.items() if not rows.rows}
     buckets = zip(files.partition, files.bucket.tolist(), strict=True)
     answers.may_match = np.array([(bucket, name) not in empty for bucket, name in zip(buckets, files.file_name, strict=True)], np.bool_)
     return answers
@@ -116,7 +115,7 @@ def ask_indexes(
 
 @dataclass(frozen=True, slots=True)
 class _FileRows:
-    """Selected rows of a file, and the terms (by number) that exactly these rows match."""
+    """Selected rows of a file, and the terms (by number) that all of them match."""
 
     rows: BitMap
     proven: frozenset[int]
@@ -157,15 +156,15 @@ class _Group:
         columns = [set(columns_of(term)) for term in terms]
         results: list[FileIndexResult] = [REMAIN] * len(terms)
         for payload in self.payloads:
-            own = [number for number, names in enumerate(columns) if names == {payload.index.column}]
-            together = self._ask(payload, all_of(*(terms[number] for number in own))) if own else REMAIN
+            of_column = [number for number, names in enumerate(columns) if names == {payload.index.column}]
+            together = self._ask(payload, all_of(*(terms[number] for number in of_column))) if of_column else REMAIN
             if not together.remains:
                 return [SKIP] * len(terms)
-            for number in own:
+            for number in of_column:
                 results[number] = together
         mixed = [number for number, names in enumerate(columns) if len(names) > 1]
-        others = answer_terms([Projection(terms[number], exact=True) for number in mixed], self._leaf, lambda _: REMAIN)
-        for number, result in zip(mixed, others, strict=True):
+        mixed_results, _ = answer_terms([Projection(terms[number], exact=True) for number in mixed], self._leaf, lambda _: REMAIN)
+        for number, result in zip(mixed, mixed_results, strict=True):
             results[number] = result
         return [SKIP] * len(terms) if SKIP in results else results
 
@@ -197,12 +196,7 @@ class _Group:
             return
         ordinals = np.zeros(0, np.uint32) if SKIP in results else bitmap_to_rows(BitMap.intersection(*sets))
         proven = frozenset(number for number, result in enumerate(results) if result.exact)
-        source, starts = self.payloads[0].source, self.payloads[0].offsets()
-        bounds = np.searchsorted(ordinals, starts)
-        for number, file in enumerate(source.files):
-            if file.name not in live or live[file.name].level != source.level:
-                continue
-            positions = ordinals[bounds[number] : bounds[number + 1]] - starts[number].astype(np.uint32)
+        for file, positions in self.payloads[0].by_file(ordinals, live):
             if proven or positions.size < file.row_count:
                 yield file.name, _FileRows(rows_to_bitmap(positions), proven)
 

@@ -6,13 +6,13 @@ written with the column's type. Other files of the level are read as usual.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from fileindex.sorted_index.index_meta import SortedIndexMeta, SourceMeta
+from fileindex.sorted_index.index_meta import SortedIndexMeta, SourceFile, SourceMeta
 from manifest.commit.conflicts import BucketId
 from manifest.entry.columns import EntryColumns
 from manifest.entry.data_file import DataFileMeta, FileSource
@@ -20,7 +20,7 @@ from manifest.entry.index_manifest import IndexManifestEntry
 from manifest.schema.secondary_index import SecondaryIndex, secondary_indexes
 from manifest.store import FileStore
 from paimon_base.errors import CorruptIndex
-from sparkexpr.values.arrays import Int64s
+from sparkexpr.values.arrays import Int64s, UInt32s
 
 
 class LiveFile(NamedTuple):
@@ -48,6 +48,18 @@ class Payload:
     def bucket(self) -> BucketId:
         """Partition and bucket."""
         return self.entry.partition, self.entry.bucket
+
+    def live_files(self, live: LiveFiles) -> list[tuple[int, SourceFile]]:
+        """Return number and file of the listed files that are live on the payload's level."""
+        files = enumerate(self.source.files)
+        return [(number, file) for number, file in files if file.name in live and live[file.name].level == self.source.level]
+
+    def by_file(self, ordinals: UInt32s, live: LiveFiles) -> Iterator[tuple[SourceFile, UInt32s]]:
+        """Yield the live files of the level, each with the positions in it of ascending ordinals."""
+        starts = self.offsets()
+        bounds = np.searchsorted(ordinals, starts)
+        for number, file in self.live_files(live):
+            yield file, ordinals[bounds[number] : bounds[number + 1]] - np.uint32(starts[number])
 
     def offsets(self) -> Int64s:
         """Return the first ordinal of each listed file, and the number of rows."""
@@ -92,8 +104,7 @@ def live_payloads(
 
 
 def _fits(store: FileStore, payload: Payload, files: LiveFiles) -> bool:
-    listed = [(files[file.name], file) for file in payload.source.files if file.name in files]
-    on_level = [(live, file) for live, file in listed if live.level == payload.source.level]
+    on_level = [(files[file.name], file) for _, file in payload.live_files(files)]
     return bool(on_level) and all(
         live.row_count == file.row_count and keeps_type(store, payload.index, live.schema_id) for live, file in on_level
     )
@@ -107,6 +118,11 @@ def keeps_type(store: FileStore, index: SecondaryIndex, schema_id: int) -> bool:
     """
     field = next((field for field in store.schemas.get(schema_id).fields if field.id == index.field_id), None)
     return field is None or field.type.column_type == index.type
+
+
+def is_covered(file: DataFileMeta) -> bool:
+    """Return whether payloads list a file: compactions wrote it, above level 0."""
+    return file.level > 0 and file.file_source == FileSource.COMPACT
 
 
 def is_unindexed(store: FileStore, file: DataFileMeta) -> bool:

@@ -274,7 +274,7 @@ def _answer(reader: SortedIndexReader[Any], column: ColumnRef, predicate: Predic
     def leaf(condition: Leaf) -> FileIndexResult:
         return reader.evaluate(condition) if condition.column == column else REMAIN
 
-    (result,) = answer_terms([Projection(predicate, exact=True)], leaf, lambda _: REMAIN)
+    (result,), _ = answer_terms([Projection(predicate, exact=True)], leaf, lambda _: REMAIN)
     return result
 
 
