@@ -23,6 +23,12 @@ _PLUGINS: dict[str, dict[str, str]] = {
         "rest": "catalogs.rest.catalog:RestCatalog",
     },
     "command": {"pyspark-paimon": "cli:main"},
+    "feed": {
+        "batches": "feeds.batches",
+        "canal": "feeds.mysql:from_canal",
+        "debezium": "feeds.debezium:from_debezium",
+        "maxwell": "feeds.mysql:from_maxwell",
+    },
     "file-format": {"avro": "file_formats.avro.format", "orc": "file_formats.orc.format"},
     "location": {"rest": "catalogs.rest.engine:open_location"},
     "orphans": {"iceberg": "iceberg.orphans"},

@@ -136,6 +136,10 @@ class Thresholds:
     buckets_a_commit: int = _limit(64, 2, "Buckets whose compactions after a commit are committed together.")
     shown_values: int = _limit(1000, 2, "Rejected rows of a write whose reasons show the value.")
 
+    # Messages of change data capture.
+    message_rows: int = _limit(1 << 16, 3, "Rows of change messages that form a batch.")
+    message_bytes: int = _limit(32 << 20, 2000, "Bytes of their texts.")
+
     # Merges and compactions.
     many_runs: int = _limit(8, 2, "Runs of a merge from which small ones are joined.")
     small_run_rows: int = _limit(1 << 14, 4, "Maximum rows of a small run.")

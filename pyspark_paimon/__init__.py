@@ -79,6 +79,9 @@ if TYPE_CHECKING:
     from pyspark_paimon.plugins.catalogs.hive.catalog import HiveCatalog
     from pyspark_paimon.plugins.catalogs.jdbc.catalog import JdbcCatalog
     from pyspark_paimon.plugins.catalogs.rest.catalog import RestCatalog
+    from pyspark_paimon.plugins.feeds.batches import ChangeBatch, InvalidMessage
+    from pyspark_paimon.plugins.feeds.debezium import from_debezium
+    from pyspark_paimon.plugins.feeds.mysql import from_canal, from_maxwell
     from pyspark_paimon.plugins.page.html.ipython import load_ipython_extension, unload_ipython_extension
     from pyspark_paimon.plugins.sql.run import sql
     from pyspark_paimon.request.requests import OrphanFile
@@ -212,9 +215,14 @@ _NAMES_BY_MODULE = {
 }
 """Public names by the module that defines them."""
 _PLUGIN_OF = {
+    "ChangeBatch": ("feed", "batches"),
     "HiveCatalog": ("catalog", "hive"),
+    "InvalidMessage": ("feed", "batches"),
     "JdbcCatalog": ("catalog", "jdbc"),
     "RestCatalog": ("catalog", "rest"),
+    "from_canal": ("feed", "canal"),
+    "from_debezium": ("feed", "debezium"),
+    "from_maxwell": ("feed", "maxwell"),
     "load_ipython_extension": ("page", "notebook"),
     "sql": ("statement", "sql"),
     "unload_ipython_extension": ("page", "notebook"),
@@ -253,6 +261,7 @@ __all__ = [
     "Catalog",
     "CatalogRefused",
     "CatalogUnavailable",
+    "ChangeBatch",
     "CommitConflict",
     "CommitGaveUp",
     "CommitReplayed",
@@ -282,6 +291,7 @@ __all__ = [
     "InstallResult",
     "InvalidArgument",
     "InvalidFilter",
+    "InvalidMessage",
     "InvalidSchema",
     "JdbcCatalog",
     "MaintenanceResult",
@@ -347,6 +357,9 @@ __all__ = [
     "__version__",
     "cache_clear",
     "cache_info",
+    "from_canal",
+    "from_debezium",
+    "from_maxwell",
     "install",
     "load_ipython_extension",
     "spark_session",

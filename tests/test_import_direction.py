@@ -67,7 +67,7 @@ FLOORS = {
         "seams",
         "example pandas spark/write",
         "spark",
-        "plugins plugins/catalogs plugins/cli plugins/file_formats plugins/hdfs plugins/iceberg plugins/page/html plugins/sql/text",
+        "plugins plugins/catalogs plugins/cli plugins/feeds plugins/file_formats plugins/hdfs plugins/iceberg plugins/page/html plugins/sql/text",
         "plugins/catalogs/hive plugins/catalogs/jdbc plugins/catalogs/rest plugins/file_formats/avro plugins/file_formats/orc plugins/fsck plugins/page/tree plugins/sql",
         "plugins/page plugins/page/report",
         "plugins/page/ui",
