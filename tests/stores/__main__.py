@@ -17,6 +17,7 @@ from tests.stores.hive_server import HiveServer
 from tests.stores.local_server import UNAVAILABLE, LocalServer
 from tests.stores.mariadb_server import MariaDbServer
 from tests.stores.postgres_server import PostgresServer
+from tests.stores.rest_server import RestServer
 from tests.stores.s3_server import S3Server
 from tests.stores.versity_server import VersityServer
 
@@ -26,6 +27,7 @@ SERVERS: dict[str, type[LocalServer]] = {
     "azure": AzureServer,
     "hdfs": HdfsServer,
     "hive": HiveServer,
+    "rest": RestServer,
     "mariadb": MariaDbServer,
     "postgres": PostgresServer,
 }

@@ -83,7 +83,7 @@ def test_what_cannot_run_is_said(kinds, capfd) -> None:
 @pytest.mark.parametrize("arguments", [[], ["postgres"], ["--help"], ["hdfs", "-x"]])
 def test_without_a_command_the_servers_are_listed(arguments, capfd) -> None:
     assert servers.main(arguments) == 2
-    assert capfd.readouterr().err.startswith("usage: python -m tests.stores [s3|versity|azure|hdfs|hive|mariadb|postgres] COMMAND")
+    assert capfd.readouterr().err.startswith("usage: python -m tests.stores [s3|versity|azure|hdfs|hive|rest|mariadb|postgres] COMMAND")
 
 
 @pytest.mark.long
