@@ -1,12 +1,11 @@
-"""Run the code blocks of the README and the docs, and compare what they print with what the pages show.
+"""Run the code blocks of the README and the docs as a reader would, and compare what they print with what the pages show.
 
-The blocks of a page run one after the other. ``python`` blocks share their names. ``bash`` blocks run their ``pyspark-paimon`` lines in this
-process; of ``make`` and ``pip`` lines the targets and extras must exist. ``sql`` blocks go to the page's Spark session and print their rows.
-An ``output`` block after a block shows what it prints; ``python -m tests.doc_blocks --write [PAGE ...]`` writes these blocks. Blocks of other
-languages show configuration.
+The blocks of a page run one after the other, in an empty folder, with nothing but the page's text. ``python`` blocks share their names. ``bash``
+blocks run their ``pyspark-paimon`` lines in this process; of ``make`` and ``pip`` lines the targets and extras must exist. An ``output`` block after a block shows what it prints, paths from the folder on;
+``python -m tests.doc_blocks --write [PAGE ...]`` writes these blocks. Blocks of other languages show configuration.
 
-A comment ``<!-- setup`` holds Python that prepares the page. ``<!-- needs: MODULE -->`` before a block skips it if the module is not installed.
-Paths of the pages are folders of a temporary directory.
+``<!-- needs: MODULE -->`` before a block skips it if the module is not installed. A page that needs a server names ``python -m tests.stores KIND``,
+and reads that command's environment variables; the tests set the same ones. ``spark_session()`` returns the session of the tests.
 """
 
 from __future__ import annotations
@@ -16,37 +15,31 @@ import contextlib
 import difflib
 import importlib.util
 import io
+import logging
 import os
 import re
 import shlex
+import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-from unittest.mock import patch
+from typing import Any
 
 import pytest
 
 from pyspark_paimon.plugins.cli import main
 
-if TYPE_CHECKING:
-    from tests.catalogs.server import CatalogServer
-    from tests.stores.hdfs_server import HdfsServer
-    from tests.stores.s3_server import S3Server
-
 ROOT = Path(__file__).parent.parent
 PAGES = sorted(path.relative_to(ROOT).as_posix() for path in [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
-CATALOG_PAGE, STORE_PAGE, HDFS_PAGE = "docs/catalogs.md", "docs/object-stores.md", "docs/hdfs.md"
 _BLOCK = re.compile(
-    r"^<!-- setup\n(?P<setup>.*?)^-->$"
-    r"|^(?:<!-- needs: (?P<needs>\w+) -->\n+)?```(?P<language>\w*)\n(?P<code>.*?)^```$(?P<shown>\n\n```output\n(?P<output>.*?)^```$)?",
+    r"^(?:<!-- needs: (?P<needs>\w+) -->\n+)?```(?P<language>\w*)\n(?P<code>.*?)^```$(?P<shown>\n\n```output\n(?P<output>.*?)^```$)?",
     re.DOTALL | re.MULTILINE,
 )
-_FOLDERS = ("/warehouse", "/landing", "/checkpoints", "/reports")
-PLACES = (*(f"/tmp{folder}" for folder in _FOLDERS), *_FOLDERS)
-RUN = {"python", "bash", "sql"}
+_SERVER = re.compile(r"python -m tests\.stores (\w+)")
+_SHELL = {"mkdir", "printf"}
+RUN = {"python", "bash"}
 SHOWN = {"", "text", "toml", "yaml", "ini", "properties", "mermaid", "markdown"}
 _STAGES = "snapshot|manifest list|manifest ranges|partition|bucket|level|key range|value stats|embedded index|secondary index|splits|file index|index |row groups|key candidates|rows"
 MASKS = (
@@ -72,7 +65,6 @@ class Block:
     language: str
     code: str
     needs: str | None = None
-    setup: bool = False
     output: str = ""
     shown: str = ""
     end: int = 0
@@ -84,80 +76,68 @@ class Block:
 
 
 def blocks_of(page: str) -> list[Block]:
-    """Return the blocks of a page in order, setups as ``python``."""
+    """Return the blocks of a page in order."""
     text = (ROOT / page).read_text(encoding="utf-8")
-    found = []
+    blocks = []
     for match in _BLOCK.finditer(text):
         line = text.count("\n", 0, match.start()) + 1
-        if match["setup"] is not None:
-            found.append(Block(page, line, "python", match["setup"], setup=True))
-        else:
-            shown = match["shown"] or ""
-            end = match.end() - len(shown)
-            found.append(Block(page, line, match["language"], match["code"], match["needs"], False, match["output"] or "", shown, end))
-    return found
+        shown = match["shown"] or ""
+        blocks.append(
+            Block(page, line, match["language"], match["code"], match["needs"], match["output"] or "", shown, match.end() - len(shown))
+        )
+    return blocks
+
+
+def server_of(page: str) -> str | None:
+    """Return the server of ``tests.stores`` that a page names first. None: it needs no server."""
+    kind = _SERVER.search((ROOT / page).read_text(encoding="utf-8"))
+    return kind[1] if kind else None
 
 
 def wants_spark(page: str) -> bool:
     """Return whether a page needs Spark."""
-    return any(
-        block.language == "sql" or re.search(r"\bspark\b", block.code) for block in blocks_of(page) if block.language in {"python", "sql"}
-    )
+    return any(re.search(r"\bspark\b", block.code) for block in blocks_of(page) if block.language == "python")
 
 
-def run_page(page: str, folder: Path, names: dict[str, Any], replaced: Mapping[str, str] | None = None) -> list[tuple[Block, str]]:
-    """Run a page's blocks, and return each with its output.
+def run_page(page: str, folder: Path, names: dict[str, Any] | None = None) -> list[tuple[Block, str]]:
+    """Run a page's blocks in ``folder``, which is the working directory, and return each with its output.
 
-    Args:
-        page: Path of the page.
-        folder: Directory of the page's paths.
-        names: Globals of the blocks.
-        replaced: Texts of the page, such as the address of a server, and what stands for them in this run.
+    ``names``: receives the globals of the blocks.
     """
+    names = {} if names is None else names
+    names["__name__"] = "page"
     ran = []
-    stands = {place: str(folder / place.strip("/").replace("/", "-")) for place in PLACES}
     with _terminal():
         for block in blocks_of(page):
             if not block.runs:
                 continue
-            code = block.code
-            for text, other in (replaced or {}).items():
-                code = code.replace(text, other)
-            code = re.sub(rf"(?<![\w/.])({'|'.join(PLACES)})(?=[/\"'`$) \n]|$)", lambda place: stands[place[1]], code)
             with contextlib.redirect_stdout(io.StringIO()) as printed:
-                _run_block(block, code, names)
-            output = printed.getvalue()
-            for text, other in [*stands.items(), *(replaced or {}).items()]:
-                output = output.replace(other, text)
-            output = "".join(f"{line.rstrip()}\n" for line in output.replace(f"{folder}/", "").splitlines())
-            ran.append((block, output))
+                _run_block(block, names)
+            output = printed.getvalue().replace(f"{folder}/", "")
+            ran.append((block, "".join(f"{line.rstrip()}\n" for line in output.splitlines())))
     return ran
 
 
-def _run_block(block: Block, code: str, names: dict[str, Any]) -> None:
+def _run_block(block: Block, names: dict[str, Any]) -> None:
     if block.language == "python":
-        exec(compile("\n" * block.line + code, block.page, "exec"), names)
-    elif block.language == "sql":
-        for statement in filter(str.strip, code.split(";")):
-            answer = names["spark"].sql(statement)
-            if answer.columns:
-                answer.show(truncate=False)
+        exec(compile("\n" * block.line + block.code, block.page, "exec"), names)
     else:
-        _run_shell(code)
+        _run_shell(block.code)
 
 
 @contextlib.contextmanager
 def _terminal() -> Iterator[None]:
-    """Set a terminal of 100 columns without colours."""
-    before = dict(os.environ)
+    """Set a terminal of 100 columns without colours. Restores the environment and the package's logger."""
+    environment, log = dict(os.environ), logging.getLogger("pyspark_paimon")
+    handlers, level = list(log.handlers), log.level
     os.environ.update(COLUMNS="100", NO_COLOR="1", TERM="dumb")
     try:
         yield
     finally:
-        for name in ("COLUMNS", "NO_COLOR", "TERM"):
-            os.environ.pop(name)
-            if name in before:
-                os.environ[name] = before[name]
+        os.environ.clear()
+        os.environ.update(environment)
+        log.handlers[:] = handlers
+        log.setLevel(level)
 
 
 def masked(output: str) -> list[str]:
@@ -181,7 +161,7 @@ def wrong_outputs(ran: list[tuple[Block, str]]) -> list[str]:
             ]
         )
         for block, output in ran
-        if not block.setup and masked(block.output) != masked(output)
+        if masked(block.output) != masked(output)
     ]
 
 
@@ -190,7 +170,7 @@ def write_outputs(ran: list[tuple[Block, str]], *, everything: bool = False) -> 
 
     Outputs that differ only in masked parts are left alone, unless ``everything`` is set.
     """
-    wrong = [(block, output) for block, output in ran if not block.setup and (everything or masked(block.output) != masked(output))]
+    wrong = [(block, output) for block, output in ran if everything or masked(block.output) != masked(output)]
     for block, output in sorted(wrong, key=lambda one: -one[0].end):
         path = ROOT / block.page
         text = path.read_text(encoding="utf-8")
@@ -202,8 +182,6 @@ def write_outputs(ran: list[tuple[Block, str]], *, everything: bool = False) -> 
 def _run_shell(code: str) -> None:
     for line in code.replace("\\\n", " ").splitlines():
         words = shlex.split(line.strip(), comments=True)
-        while words and re.fullmatch(r"[\d*/,-]+|[A-Z_]+=\S*|\$", words[0]):
-            words = words[1:]  # the fields of cron, variables, prompts
         if not words:
             continue
         match words[0]:
@@ -215,6 +193,10 @@ def _run_shell(code: str) -> None:
                 assert all(f"\n{extra} = [" in known for group in extras for extra in group.split(",")), line
             case "pyspark-paimon":
                 _run_command(words[1:])
+            case "export":
+                os.environ.update(word.split("=", 1) for word in words[1:])
+            case command if command in _SHELL:
+                subprocess.run(line, shell=True, check=True)
             case _:
                 raise AssertionError(f"a page has a line that cannot be run here: {line}")
 
@@ -229,32 +211,26 @@ def _run_command(arguments: list[str]) -> None:
     assert ended.value.code in (0, None), f"pyspark-paimon {' '.join(arguments)}: {ended.value.code}"
 
 
-def catalog_texts(server: CatalogServer) -> dict[str, str]:
-    """Return the texts of the page on catalogs that stand for a server's address and token."""
-    options = server.options()
-    return {
-        "https://catalog.example.com": options["uri"],
-        '"token": "..."': f'"token": "{options["token"]}"',
-        '"warehouse": "main"': f'"warehouse": "{options["warehouse"]}"',
-    }
+@contextlib.contextmanager
+def served(page: str) -> Iterator[None]:
+    """Run the server that a page names, and set its environment variables. Skips the test where the server cannot run."""
+    kind = server_of(page)
+    if kind is None:
+        yield
+        return
+    from tests.stores.__main__ import SERVERS, UNAVAILABLE
 
-
-def store_texts(server: S3Server) -> dict[str, str]:
-    """Return the texts of the page on object stores that stand for a server's address and keys."""
-    from tests.stores.s3_server import BUCKET
-
-    options = server.options()
-    return {
-        "https://s3.example.com": f"http://127.0.0.1:{server.port}",
-        '"s3.access-key": "..."': f'"s3.access-key": "{options["s3.access-key"]}"',
-        '"s3.secret-key": "..."': f'"s3.secret-key": "{options["s3.secret-key"]}"',
-        "s3://bucket/": f"s3://{BUCKET}/docs/",
-    }
-
-
-def hdfs_texts(server: HdfsServer) -> dict[str, str]:
-    """Return the text of the page on HDFS that stands for a cluster's address."""
-    return {"hdfs://namenode:8020": server.uri()}
+    before = dict(os.environ)
+    with contextlib.ExitStack() as stack:
+        try:
+            os.environ.update(stack.enter_context(SERVERS[kind]()).environment())
+        except UNAVAILABLE as missing:
+            pytest.skip(str(missing))
+        try:
+            yield
+        finally:
+            os.environ.clear()
+            os.environ.update(before)
 
 
 def _write_pages(pages: list[str], *, spark: bool, everything: bool) -> None:
@@ -265,41 +241,24 @@ def _write_pages(pages: list[str], *, spark: bool, everything: bool) -> None:
 
 
 def _run_alone(page: str, session: contextlib.ExitStack) -> list[tuple[Block, str]]:
-    names: dict[str, Any] = {"__name__": "page"}
-    replaced: dict[str, str] = {}
     with contextlib.ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         if wants_spark(page):
-            names["spark"] = shared = _spark(session)
-            stack.enter_context(patch("pyspark_paimon.spark_session", lambda *_, **__: shared, create=True))
-            stack.callback(lambda: [query.stop() for query in shared.streams.active])
-        if page == CATALOG_PAGE:
-            from tests.catalogs.server import CatalogServer
-
-            names["server"] = stack.enter_context(CatalogServer(folder / "served"))
-            replaced = catalog_texts(names["server"])
-        elif page == STORE_PAGE:
-            from tests.stores.s3_server import S3Server
-
-            replaced = store_texts(stack.enter_context(S3Server()))
-        elif page == HDFS_PAGE:
-            from tests.stores.hdfs_server import HdfsServer
-
-            replaced = hdfs_texts(stack.enter_context(HdfsServer()))
+            _spark(session)
+        stack.enter_context(served(page))
         stack.enter_context(contextlib.chdir(folder))
-        return run_page(page, folder, names, replaced)
+        return run_page(page, folder)
 
 
-def _spark(session: contextlib.ExitStack) -> Any:
-    from pyspark_paimon.spark.client.session import spark_session
+def _spark(session: contextlib.ExitStack) -> None:
+    """Start a session of the process, which ``spark_session()`` in the pages returns."""
+    from pyspark_paimon import spark_session
 
-    if not hasattr(_spark, "shared"):
+    if "SPARK_TESTING" not in os.environ:
         os.environ["SPARK_TESTING"] = "1"  # a free port
         with contextlib.chdir(session.enter_context(tempfile.TemporaryDirectory())):  # the server leaves a directory where it starts
             shared = spark_session(app_name="pyspark-paimon docs", master="local[2]", conf={"spark.sql.shuffle.partitions": "2"})
         session.callback(shared.stop)
-        _spark.shared = shared  # type: ignore[attr-defined]
-    return _spark.shared  # type: ignore[attr-defined]
 
 
 if __name__ == "__main__":
@@ -313,20 +272,16 @@ if __name__ == "__main__":
 
 
 __all__ = [
-    "CATALOG_PAGE",
-    "HDFS_PAGE",
     "PAGES",
     "ROOT",
     "RUN",
     "SHOWN",
-    "STORE_PAGE",
     "Block",
     "blocks_of",
-    "catalog_texts",
-    "hdfs_texts",
     "masked",
     "run_page",
-    "store_texts",
+    "served",
+    "server_of",
     "wants_spark",
     "write_outputs",
     "wrong_outputs",

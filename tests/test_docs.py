@@ -3,56 +3,71 @@
 from __future__ import annotations
 
 import importlib
+import os
 import re
 import runpy
+import shutil
+import subprocess
+import venv
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from tests.catalogs.server import CatalogServer
-from tests.doc_blocks import (
-    CATALOG_PAGE,
-    HDFS_PAGE,
-    PAGES,
-    ROOT,
-    RUN,
-    SHOWN,
-    STORE_PAGE,
-    Block,
-    blocks_of,
-    catalog_texts,
-    run_page,
-    wants_spark,
-    wrong_outputs,
-)
+from tests.doc_blocks import PAGES, ROOT, RUN, SHOWN, Block, blocks_of, run_page, served, server_of, wants_spark, wrong_outputs
 
 MOST_LINES = 150
-SERVED = {CATALOG_PAGE, HDFS_PAGE, STORE_PAGE}
-"""Pages whose blocks need a server."""
+JAVA_SERVED = [page for page in PAGES if server_of(page) not in {None, "rest"}]
+"""Pages whose server needs Java."""
 
 
 @pytest.mark.slow("docs/tutorial.md")
-@pytest.mark.parametrize("page", [page for page in PAGES if page not in SERVED and not wants_spark(page)])
+@pytest.mark.parametrize("page", [page for page in PAGES if page not in JAVA_SERVED and not wants_spark(page)])
 def test_blocks_print_what_the_page_shows(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    assert not wrong_outputs(run_page(page, tmp_path, {"__name__": "page"})), f"run python -m tests.doc_blocks --write {page}"
+    with served(page):
+        assert not wrong_outputs(run_page(page, tmp_path)), f"run python -m tests.doc_blocks --write {page}"
 
 
-def test_the_page_on_catalogs_prints_what_it_shows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.long
+@pytest.mark.parametrize("page", [page for page in JAVA_SERVED if not wants_spark(page)])
+def test_blocks_print_what_the_page_shows_beside_a_server(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    with CatalogServer(tmp_path / "served") as server:
-        names: dict[str, Any] = {"server": server}
-        ran = run_page(CATALOG_PAGE, tmp_path, names, catalog_texts(server))
-        assert not wrong_outputs(ran)
-        assert names["trial"].count() == 1
+    with served(page):
+        assert not wrong_outputs(run_page(page, tmp_path)), f"run python -m tests.doc_blocks --write {page}"
 
 
-def test_the_readmes_example_prints_what_it_promises(tmp_path: Path) -> None:
+@pytest.mark.long
+@pytest.mark.timeout(900)
+def test_the_offline_installation_works(tmp_path: Path) -> None:
+    prepare, install = (block.code for block in blocks_of("docs/install.md") if "wheelhouse" in block.code and block.runs)
+    tree = tmp_path / "checkout"
+    shutil.copytree(ROOT, tree, ignore=shutil.ignore_patterns(".*", "build", "tests"))
+    venv.create(tmp_path / "env", with_pip=True)
+    path = f"{tmp_path / 'env' / 'bin'}{os.pathsep}{os.environ['PATH']}"
+    online = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"} | {"PATH": path}
+    offline = {name: value for name, value in online.items() if not name.startswith("PIP_")}
+    subprocess.run(["bash", "-ec", prepare], cwd=tree, env=online, check=True)
+    shutil.move(tree / "wheelhouse", tmp_path)
+    subprocess.run(["bash", "-ec", f"{install}\npyspark-paimon --help"], cwd=tmp_path, env=offline, check=True)
+
+
+def test_the_readmes_example_prints_what_it_promises(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
     names: dict[str, object] = {}
     ran = run_page("README.md", tmp_path, names)
     assert names["s"].to_arrow().to_pydict() == {"id": [1], "amount": [9.5]}
     assert any("bitmap" in output for _, output in ran)
+
+
+_COMMENT = re.compile(r"<!-- (needs: \w+|/?\w+|\w+:(begin|end)) -->")
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_a_page_hides_nothing_that_its_blocks_need(page: str) -> None:
+    text = (ROOT / page).read_text()
+    assert text.count("<!--") == len(_COMMENT.findall(text)), "show the block: readers do not see comments"
+    absolute = re.compile(r"""(?<![\w:/.}])/(tmp|warehouse|home|srv)\b""")
+    assert not [block.line for block in blocks_of(page) if block.runs and absolute.search(block.code)], "write into the reader's folder"
 
 
 def test_outputs_are_compared_but_for_what_differs_between_runs() -> None:
@@ -68,7 +83,7 @@ def test_every_block_is_run_or_shows_something() -> None:
         text = (ROOT / page).read_text()
         found = [block for block in blocks_of(page) if block.language]
         outputs = sum(bool(block.shown) for block in found)
-        assert len(re.findall(r"^```\w+$", text, re.MULTILINE)) == len(found) + outputs - text.count("<!-- setup\n"), page
+        assert len(re.findall(r"^```\w+$", text, re.MULTILINE)) == len(found) + outputs, page
         assert not [block.line for block in found if block.shown and block.language not in RUN], page
 
 
@@ -121,7 +136,7 @@ def test_pictures_are_those_of_the_script() -> None:
         assert (folder / f"{name}.svg").read_text() == draw().svg(), "run python scripts/docs_pictures.py"
 
 
-_NOT_PROSE = re.compile(r"```.*?^```$|<!-- benchmark:begin -->.*?<!-- benchmark:end -->|<!-- setup.*?-->", re.DOTALL | re.MULTILINE)
+_NOT_PROSE = re.compile(r"```.*?^```$|<!-- benchmark:begin -->.*?<!-- benchmark:end -->", re.DOTALL | re.MULTILINE)
 _PARAGRAPH = re.compile(r"\n\s*\n|\n(?=\s*[*-] )|\n(?=\d+\. )")
 MOST_WORDS = 25
 

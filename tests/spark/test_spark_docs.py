@@ -1,4 +1,4 @@
-"""The pages that speak to Spark: every block runs on the tests' server."""
+"""The pages that speak to Spark: every block runs on the tests' server, which ``spark_session()`` returns."""
 
 from __future__ import annotations
 
@@ -6,26 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.doc_blocks import PAGES, STORE_PAGE, run_page, store_texts, wants_spark, wrong_outputs
-from tests.stores.s3_server import S3Server
-from tests.test_docs import SERVED
+from tests.doc_blocks import PAGES, run_page, served, wants_spark, wrong_outputs
 
 pytestmark = pytest.mark.spark
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if wants_spark(page) and page not in SERVED])
-def test_blocks_print_what_the_page_shows(spark, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, page: str) -> None:
+@pytest.mark.usefixtures("spark")
+@pytest.mark.parametrize("page", [page for page in PAGES if wants_spark(page)])
+def test_blocks_print_what_the_page_shows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, page: str) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("pyspark_paimon.spark_session", lambda *_, **__: spark, raising=False)
-    try:
-        assert not wrong_outputs(run_page(page, tmp_path, {"__name__": "page", "spark": spark}))
-    finally:
-        for query in spark.streams.active:
-            query.stop()
-
-
-def test_object_stores(spark, s3: S3Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("pyspark_paimon.spark_session", lambda *_, **__: spark, raising=False)
-    ran = run_page(STORE_PAGE, tmp_path, {"__name__": "page", "spark": spark}, store_texts(s3))
-    assert not wrong_outputs(ran)
+    with served(page):
+        assert not wrong_outputs(run_page(page, tmp_path)), f"run python -m tests.doc_blocks --write {page}"

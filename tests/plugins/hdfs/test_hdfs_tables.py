@@ -18,7 +18,6 @@ from manifest.storage.storage_options import StorageOptions
 from paimon_base.errors import InvalidArgument
 from pyspark_paimon import Catalog, Table
 from tests.build import cities
-from tests.doc_blocks import HDFS_PAGE, hdfs_texts, run_page, wrong_outputs
 from tests.stores.cut_proxy import CutProxy
 from tests.stores.racing import ROOT, WRITER
 
@@ -158,9 +157,3 @@ def test_of_writers_that_race_and_do_not_hear_of_their_success_none_loses(hdfs):
     table = Table.open(f"{hdfs.uri()}/{name}")
     assert sorted(table.scan().to_arrow().column("id").to_pylist()) == sorted(acknowledged)
     assert table.fsck("deep").problems == ()
-
-
-def test_the_page_prints_what_it_shows(hdfs, tmp_path):
-    ran = run_page(HDFS_PAGE, tmp_path, {"__name__": "page"}, hdfs_texts(hdfs))
-    assert not wrong_outputs(ran)
-    assert any("orders" in output for _, output in ran)
