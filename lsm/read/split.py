@@ -19,13 +19,11 @@ from fileindex.predicate.projection import only_columns
 from fileindex.predicate.tree import TRUE, Predicate, columns_of, computed_predicates
 from lsm.arrow.limit import limit_rows
 from lsm.arrow.text_form import plain_texts
-from lsm.bucket.hash import bucket_ids
 from lsm.deletion_vectors.reader import DeletionFile, dead_rows
-from lsm.keys.encoding import one_array
 from lsm.keys.key_set import KeySet
 from lsm.keys.order_by import RowOrder
 from lsm.keys.sort import SEQUENCE_NUMBER, VALUE_KIND, SortKey
-from lsm.keys.sorted_keys import SortedKeys, key_codes
+from lsm.keys.sorted_keys import SortedKeys
 from lsm.levels.sorted_runs import Section, SortedRun, interval_partition, key_decoder, level_runs
 from lsm.merge.function import Deduplicate, FirstRow, LookupMerge, MergeFunction, combines_versions, merge_function_for, with_level
 from lsm.parquet.reader import rows_only
@@ -34,7 +32,7 @@ from lsm.read.file_filter import FileFilter
 from lsm.read.keyed_read import KeyedRead
 from lsm.read.metrics import ReadReport
 from lsm.read.ordered_runs import OrderedRuns
-from lsm.scan.bucket_pruner import BucketPruner
+from lsm.read.split_keys import keys_of_split
 from lsm.scan.other_branch import branch_of
 from lsm.scan.splits import DataSplit
 from manifest.entry.data_file import DataFileMeta
@@ -45,7 +43,6 @@ from paimon_base.errors import UnknownColumn
 from paimon_base.lazy import LazyModule, cached_property
 from paimon_base.thresholds import thresholds
 from sparkexpr.values.arrays import arrow_array
-from sparkexpr.values.plain_value import literal_array
 
 if TYPE_CHECKING:
     from lsm.merge import merge_iterator, selection
@@ -168,22 +165,7 @@ class SplitRead:
     @cached_property
     def _sought(self) -> SortedKeys | None:
         """Keys in the split's partition, without partition columns."""
-        if self.keys is None:
-            return None
-        schema, keys = self.store.schema, self.keys
-        partition, total = self.store.partition, self.split.total_buckets
-        in_bucket = np.ones(keys.rows.num_rows, np.bool_)
-        values = dict(zip(partition.names, partition.decode(self.split.partition), strict=True))
-        named = [name for name in partition.names if name in self.keys.names]
-        if named:
-            # All splits of a read share the keys, and what is derived from all of them.
-            codes, layout = keys.derive("partitions", lambda rows: key_codes([one_array(rows.column(name)) for name in named]))
-            partition_values = [literal_array([values[name]], schema.column_types[name]) for name in named]
-            in_bucket &= codes == key_codes(partition_values, layout)[0][0]
-        if len(in_bucket) > 1 and BucketPruner.applies(schema) and all(file.schema_id == schema.id for file in self.split.files):
-            in_bucket &= keys.derive(("buckets", total), lambda rows: bucket_ids(rows, schema, total)) == self.split.bucket
-        rows = keys.rows if in_bucket.all() else keys.rows.filter(arrow_array(in_bucket))
-        return SortedKeys.of([rows.column(name) for name in schema.trimmed_primary_keys])
+        return None if self.keys is None else keys_of_split(self.store, self.split, self.keys)
 
     def _in_order(self, files: Sequence[DataFileMeta]) -> OrderedRuns | None:
         """Return the runs of some files so that the first version of a key decides its result.
