@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -42,7 +43,6 @@ from manifest.store import FileStore
 from paimon_base.errors import UnknownColumn
 from paimon_base.lazy import LazyModule, cached_property
 from paimon_base.thresholds import thresholds
-from sparkexpr.values.arrays import arrow_array
 
 if TYPE_CHECKING:
     from lsm.merge import merge_iterator, selection
@@ -141,6 +141,37 @@ class SplitRead:
 
     def batches(self) -> Iterator[Any]:
         """Yield the rows of ``read_split`` without a limit."""
+        files = self.report.files
+        try:
+            yield from self._batches()
+        finally:
+            # A search for keys and the merge after it read the same files.
+            self.report.files = files + len(self.split.files)
+
+    def index_reads(self) -> Iterator[list[DataFileRead]]:
+        """Yield reads whose indexes decide whether files are opened.
+
+        The files of a list are opened unless the selections of all its reads are empty. Files of no list are opened.
+        """
+        if self._sought is not None:
+            return
+        if self.split.raw_convertible:
+            yield from ([self.alone(file)] for file in self.split.files)
+        elif not self.store.schema.is_primary_key_table:
+            groups = range_groups(self.split.files)
+            yield from ([self.alone(group[0])] for group in groups if len(group) == 1 and group[0].write_cols is None)
+        else:
+            for section in interval_partition(self.split.files, key_decoder(self.store.schema.key_types)):
+                files = [file for run in section for file in run.files]
+                runs = self._in_order(files) if len(section) > 1 else None
+                if len(section) == 1:
+                    yield from ([self.alone(file)] for file in files)
+                elif runs is not None and self._needs_no_merge(files, runs):
+                    yield [self.alone(file) for file in files]
+                else:
+                    yield from islice(self._searches(files, merge_function_for(self.store.schema)), 1)
+
+    def _batches(self) -> Iterator[Any]:
         if self._sought is not None and (runs := self._in_order(self.split.files)) is not None:
             yield from self._of_keys(runs, self._sought)
             return
@@ -197,8 +228,12 @@ class SplitRead:
         """Yield the rows that match the filter, from each run alone."""
         report = self.report if columns_of(self.predicate) else ReadReport()
         report.sections_searched += 1
-        report.rows_searched += sum(file.row_count for run in runs.runs for file in run.files)
+        files = [file for run in runs.runs for file in run.files]
+        report.rows_searched += sum(file.row_count for file in files)
+        skipped = self.report.files_skipped
         yield from map(self._result, runs.matching(tuple(dict.fromkeys([*self.columns, *runs.names])), report))
+        if self.report.files_skipped < skipped + len(files):
+            self.report.files_skipped = skipped  # keys are searched in files without a match, too
 
     def _result(self, rows: Any) -> Any:
         return rows.select(list(self.columns)) if self.columns else rows_only(rows.num_rows)
@@ -295,9 +330,11 @@ class SplitRead:
             merged = selection.selection_vectors(versions, key, fold)
         else:
             merged = merge_iterator.merge_runs(versions, key, LookupMerge(fold) if by_level else fold, drop_delete=not self.kinds)
+        skipped = self.report.files_skipped
         for rows in merged:
             # Filter after the merge: an older version may match although the newest does not.
             yield from _in_batches(self._filter_exactly(rows), self.columns, self.dictionaries)
+        self.report.files_skipped = skipped  # no index skips a file of a merge
 
     def _needs_no_merge(self, files: Sequence[DataFileMeta], runs: OrderedRuns) -> bool:
         # A computed predicate may fail for a version that is hidden.
@@ -307,15 +344,13 @@ class SplitRead:
     def _candidates(self, files: Sequence[DataFileMeta], fold: MergeFunction) -> SortedKeys | None:
         """Return the keys that may match. None: any key may."""
         rows = sum(file.row_count for file in files)
-        if rows < thresholds.candidate_rows:
-            return None
-        names = tuple(self.store.schema.trimmed_primary_keys)
-        for predicate in key_candidates.version_filters(fold, self.predicate, self.store.schema):
-            file_filter = FileFilter(self.store, predicate)
-            # Threads search files, so each has a report of its own.
-            reads = [self._file(file, columns=names, wanted=file_filter, report=ReadReport()) for file in files]
+        opened = False
+        for reads in self._searches(files, fold):
             candidates = key_candidates.candidate_keys(reads, rows, self.limit)
+            opened = opened or not all(read.report.files_skipped for read in reads)
             for read in reads:
+                if opened:
+                    read.report.files_skipped = 0  # keys are searched in files without a match, too
                 self.report.merge(read.report)
             if candidates is not None:
                 self.report.sections_searched += 1
@@ -323,6 +358,16 @@ class SplitRead:
                 self.report.candidate_keys += len(candidates)
                 return candidates
         return None
+
+    def _searches(self, files: Sequence[DataFileMeta], fold: MergeFunction) -> Iterator[list[DataFileRead]]:
+        """Yield reads of a section's keys. Each list alone finds all keys that may match."""
+        if sum(file.row_count for file in files) < thresholds.candidate_rows:
+            return
+        names = tuple(self.store.schema.trimmed_primary_keys)
+        for predicate in key_candidates.version_filters(fold, self.predicate, self.store.schema):
+            file_filter = FileFilter(self.store, predicate)
+            # Threads search files, so each has a report of its own.
+            yield [self._file(file, columns=names, wanted=file_filter, report=ReadReport()) for file in files]
 
     def _runs(
         self, section: Section, columns: tuple[str, ...], *, dictionaries: Collection[str], compacted_first: bool

@@ -114,9 +114,7 @@ def _stages(report: ReadReport, millis: float) -> Iterator[FunnelStage]:
     if report.files_outranked or report.files_ranked:
         ranked = f"an index named {_rows(report.rows_ranked)} of {count_text(report.files_ranked, 'file')}" if report.files_ranked else ""
         yield FunnelStage(name="first rows", kept=report.files, dropped=report.files_outranked, note=ranked)
-    yield FunnelStage(name="file index", kept=report.files - report.files_skipped, dropped=report.files_skipped, note=_index_note(report))
-    for (column, index_type), use in sorted(report.index.by_index.items()):
-        yield FunnelStage(name=f"index {column}: {index_type}", kept=use.files - use.skipped, dropped=use.skipped, note=_use_note(use))
+    yield from index_stages(report)
     yield FunnelStage(
         name="row groups",
         kept=report.row_groups - report.row_groups_skipped,
@@ -126,12 +124,20 @@ def _stages(report: ReadReport, millis: float) -> Iterator[FunnelStage]:
     if report.pages:
         yield FunnelStage(name="pages", kept=report.pages - report.pages_skipped, dropped=report.pages_skipped, note="of filter columns")
     if report.sections_searched:
-        note = f"of {report.sections_searched} section{'' if report.sections_searched == 1 else 's'} with several runs"
+        sections = count_text(report.sections_searched, "section")
+        note = f"of {_rows(report.rows_searched)} in {sections} with several runs"
         dropped = max(report.rows_searched - report.candidate_keys, 0)
         yield FunnelStage(name="key candidates", kept=report.candidate_keys, dropped=dropped, note=note)
-    merged = f"{_rows(report.rows_merged)} merged" if report.rows_merged else ""
+    note = f"{report.rows_merged:,} of {report.rows_decoded:,} decoded rows merged" if report.rows_merged else ""
     dropped = max(report.rows_decoded - report.rows_returned, 0)
-    yield FunnelStage(name="rows", kept=report.rows_returned, dropped=dropped, millis=millis, note=merged)
+    yield FunnelStage(name="rows", kept=report.rows_returned, dropped=dropped, millis=millis, note=note)
+
+
+def index_stages(report: ReadReport) -> Iterator[FunnelStage]:
+    """Yield what all file indexes kept, and what each one did."""
+    yield FunnelStage(name="file index", kept=report.files - report.files_skipped, dropped=report.files_skipped, note=_index_note(report))
+    for (column, index_type), use in sorted(report.index.by_index.items()):
+        yield FunnelStage(name=f"index {column}: {index_type}", kept=use.files - use.skipped, dropped=use.skipped, note=_use_note(use))
 
 
 def _index_note(report: ReadReport) -> str:

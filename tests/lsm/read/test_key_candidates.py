@@ -129,7 +129,7 @@ def test_candidate_keys_change_no_answer(tmp_path: Path, kind: str, seed: int) -
             assert found[2] <= whole[2], condition
 
 
-@pytest.mark.parametrize(("engine", "merged"), [("deduplicate", ""), ("partial-update", "5 rows merged")])
+@pytest.mark.parametrize(("engine", "merged"), [("deduplicate", ""), ("partial-update", "5 of 2,004 decoded rows merged")])
 def test_few_keys_are_searched_or_merged_and_explain_says_so(tmp_path: Path, engine: str, merged: str) -> None:
     options = {"bucket": "1", "write-only": "true", "merge-engine": engine}
     table = Table.create(tmp_path / "t", "id INT, v INT", primary_keys=["id"], options=options)
@@ -194,7 +194,7 @@ def test_runs_of_one_size_are_merged_and_small_runs_are_not(tmp_path: Path) -> N
         for number in range(4):
             table.write([{"id": n, "v": -number} for n in range(number, 5 if number < 3 else 1000)])
             notes.append(table.scan().explain().stages[-1].note)
-    assert notes == ["", "", "", "2,009 rows merged"]
+    assert notes == ["", "", "", "2,009 of 2,009 decoded rows merged"]
 
 
 @pytest.mark.parametrize("kind", ["BYTES", "STRING"])

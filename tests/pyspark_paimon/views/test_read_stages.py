@@ -31,7 +31,7 @@ def test_pages_ranks_and_merges_have_their_lines() -> None:
         "file index": (2, 0, ""),
         "row groups": (0, 0, ""),
         "pages": (4, 3, "of filter columns"),
-        "rows": (4, 0, "1 row merged"),
+        "rows": (4, 0, "1 of 2 decoded rows merged"),
     }
     ranked = told(ReadReport(files=2, files_ranked=2, rows_ranked=30))
     assert ranked["first rows"] == (2, 0, "an index named 30 rows of 2 files")

@@ -72,6 +72,8 @@ def _collect(value: BaseModel, prefix: str, facts: list[tuple[str, object]], gri
             grids.append(Grid(grid.header, grid.rows, grid.title, max(len(member) - MOST_ROWS, 0)))
         elif isinstance(member, Mapping):
             facts += [(f"{prefix}{name} {key}", entry) for key, entry in list(member.items())[:MOST_ROWS]]
+            if len(member) > MOST_ROWS:
+                facts.append((f"{prefix}{name}", f"and {len(member) - MOST_ROWS:,} more"))
         elif member is not None and member != ():
             facts.append((f"{prefix}{name}", member))
 

@@ -91,15 +91,15 @@ def _resource(name: str) -> str:
 
 
 def instant_text(millis: int | None) -> str:
-    """Format a time to the second.
+    """Format a time to the second, with its zone.
 
     >>> instant_text(1_700_000_000_000)
-    '2023-11-14 22:13:20'
+    '2023-11-14 22:13:20 UTC'
     """
     if millis is None:
         return "unknown"
     try:
-        return f"{datetime.fromtimestamp(millis / 1000, UTC):%Y-%m-%d %H:%M:%S}"
+        return f"{datetime.fromtimestamp(millis / 1000, UTC):%Y-%m-%d %H:%M:%S} UTC"
     except (OverflowError, OSError, ValueError):  # the writer's clock was far off
         return f"{millis} ms"
 
@@ -156,7 +156,7 @@ def snapshot_text(snapshot: TreeSnapshot) -> str:
     """Return the description of a snapshot's bar."""
     parts = [
         f"snapshot {snapshot.id}",
-        f"{snapshot.kind} at {instant_text(snapshot.time_millis)} UTC",
+        f"{snapshot.kind} at {instant_text(snapshot.time_millis)}",
         f"{snapshot.delta_rows:+,} rows, {snapshot.rows:,} in all",
         f"{count_text(snapshot.added_files, 'file')} added ({size_text(snapshot.written)}), {snapshot.removed_files:,} removed",
         f"then {count_text(snapshot.files, 'file')}, {size_text(snapshot.size)}",

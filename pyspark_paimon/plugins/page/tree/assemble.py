@@ -6,14 +6,16 @@ Advice has its reason in figures, and the call to make.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from statistics import median
-from typing import Any, TypeAlias
+from typing import Any
 
-from fileindex.predicate.tree import Predicate, columns_of
+from fileindex.predicate.tree import ColumnRef, Predicate, leaves, values_of
+from fileindex.query.metrics import IndexName, IndexUse
 from lsm.scan.plan import ScanPlan
 from manifest.entry.columns import EntryColumns
 from manifest.entry.data_file import FileKind, wall_clock_millis
@@ -26,9 +28,11 @@ from manifest.store import FileStore
 from paimon_base.errors import CorruptFile
 from paimon_base.texts import count_text, size_text
 from pyspark_paimon.plugins.page.tree.buckets import TreeFile, bucket_trees, writer_prefix
+from pyspark_paimon.plugins.page.tree.index_calls import BLOOM, index_call, mending_call
+from pyspark_paimon.plugins.page.tree.opened_files import BucketFile, opened_files
 from pyspark_paimon.request.requests import ScanRequest
 from pyspark_paimon.results.tree_report import TreeAdvice, TreeBucket, TreeIndex, TreeReport, TreeSnapshot
-from pyspark_paimon.views.explain import funnel_stage
+from pyspark_paimon.views.explain import funnel_stage, index_stages
 from pyspark_paimon.views.index_views import health_summary, index_health_table
 
 MOST_INDEXED_FILES = 200
@@ -40,7 +44,6 @@ _FEW_FILES = 8
 _MANY_SNAPSHOTS = 1000
 MOST_SNAPSHOTS = 120
 """Largest number of snapshots in the history. The delta manifests of each are read."""
-_File: TypeAlias = tuple[bytes, int, str]
 _ROWS = (CommitKind.APPEND, CommitKind.OVERWRITE)
 
 
@@ -49,7 +52,8 @@ def tree_report(store: FileStore, request: ScanRequest, snapshot: Snapshot | Non
 
     plan: Plan of the snapshot with the filter of ``request``, or of all files.
     """
-    files = _files(store, snapshot, plan)
+    opened = opened_files(store, request, plan, threads)
+    files = _files(store, snapshot, opened.files)
     buckets = bucket_trees(files, store.schema)
     snapshots = list(store.snapshots.backwards())[::-1] if snapshot is not None else []
     until = [snapshot_of_history for snapshot_of_history in snapshots if snapshot is not None and snapshot_of_history.id <= snapshot.id]
@@ -62,20 +66,25 @@ def tree_report(store: FileStore, request: ScanRequest, snapshot: Snapshot | Non
         columns=_columns(store),
         has_keys=store.schema.is_primary_key_table,
         filter_text=None,
-        stages=tuple(funnel_stage(stage) for stage in plan.report),
+        stages=(*map(funnel_stage, plan.report), *index_stages(opened.report)),
         buckets=buckets,
         history=tree_history(store, until[-MOST_SNAPSHOTS:], threads),
         snapshots_left_out=max(len(until) - MOST_SNAPSHOTS, 0),
         indexes=indexes,
         indexes_left_out=max(len(indexed) - MOST_INDEXED_FILES, 0),
-        advice=tree_advice(store, buckets, indexes, unindexed=len(files) - len(indexed), snapshots=len(until), predicate=request.predicate),
+        advice=tree_advice(
+            store,
+            buckets,
+            indexes,
+            unindexed=len(files) - len(indexed),
+            snapshots=len(until),
+            predicate=request.predicate,
+            uses=opened.report.index.by_index,
+        ),
     )
 
 
-def _files(store: FileStore, snapshot: Snapshot | None, plan: ScanPlan) -> list[TreeFile]:
-    planned_files: set[tuple[bytes, int, str]] = set()
-    for split in plan.splits:
-        planned_files |= {(split.partition, split.bucket, file.file_name) for file in split.files}
+def _files(store: FileStore, snapshot: Snapshot | None, opened: AbstractSet[BucketFile]) -> list[TreeFile]:
     dead = _deleted_rows(store, snapshot)
     entries = store.live_entries(snapshot)
     entry_files = zip(entries.partition, entries.bucket.tolist(), entries.files(), strict=True)
@@ -85,7 +94,7 @@ def _files(store: FileStore, snapshot: Snapshot | None, plan: ScanPlan) -> list[
             bucket=bucket,
             file=file,
             deleted=(file.delete_row_count or 0) + dead[partition, bucket, file.file_name],
-            kept=(partition, bucket, file.file_name) in planned_files,
+            kept=(partition, bucket, file.file_name) in opened,
         )
         for partition, bucket, file in entry_files
     ]
@@ -135,17 +144,19 @@ def tree_advice(
     unindexed: int,
     snapshots: int,
     predicate: Predicate | None,
+    uses: Mapping[IndexName, IndexUse],
 ) -> tuple[TreeAdvice, ...]:
     """Return advice, the most urgent first.
 
     If there is nothing to do, the result is one line that says so.
 
     unindexed: Number of files without an index file.
+    uses: What each index did for ``predicate``.
     """
     advices = [
         *(_sorted_runs(store, buckets) if store.schema.is_primary_key_table else _small_files(store, buckets)),
         *_space(buckets),
-        *_index_state(store.schema, indexes, unindexed),
+        *_index_state(store.schema, indexes, unindexed, uses),
         *_for_filter(store.schema, predicate, buckets),
     ]
     if snapshots > _MANY_SNAPSHOTS:
@@ -197,7 +208,9 @@ def _space(buckets: Sequence[TreeBucket]) -> Iterator[TreeAdvice]:
         yield TreeAdvice(weight="look", text=text, call="table.compact(full=True)")
 
 
-def _index_state(schema: TableSchema, indexes: Sequence[TreeIndex], unindexed: int) -> Iterator[TreeAdvice]:
+def _index_state(
+    schema: TableSchema, indexes: Sequence[TreeIndex], unindexed: int, uses: Mapping[IndexName, IndexUse]
+) -> Iterator[TreeAdvice]:
     if schema.file_index.specs and unindexed:
         yield TreeAdvice(
             weight="act",
@@ -205,28 +218,35 @@ def _index_state(schema: TableSchema, indexes: Sequence[TreeIndex], unindexed: i
             call="table.rewrite_file_index()",
         )
     for index in indexes:
-        if index.note:
-            what = f"{index.index_type} on {index.column}" if index.column else "an index container"
-            files = f"{index.files:,} file{'s' if index.files != 1 else ''}"
-            broken = "unusable" in index.note
-            yield TreeAdvice(
-                weight="act" if broken else "look",
-                text=f"{what}, {files}: {index.note}.",
-                call="table.rewrite_file_index()" if broken else "table.alter_options({...}), then table.rewrite_file_index()",
-            )
+        if not index.note or index.note.startswith("covers "):
+            continue
+        use = uses.get((index.column, index.index_type), IndexUse())
+        larger = "larger than the column" in index.note
+        if larger and (use.skipped or use.rows):
+            continue  # this filter is what the index is for
+        what = f"{index.index_type} on {index.column}" if index.column else "an index container"
+        why = (
+            "" if not larger else " It pays only for filters that it drops files or rows for, and for counts. Remove it if there are none."
+        )
+        yield TreeAdvice(
+            weight="act" if "unusable" in index.note else "look",
+            text=f"{what}, {count_text(index.files, 'file')}: {index.note}.{why}",
+            call=mending_call(schema, index),
+        )
 
 
 def _for_filter(schema: TableSchema, predicate: Predicate | None, buckets: Sequence[TreeBucket]) -> Iterator[TreeAdvice]:
     files = sum(bucket.files for bucket in buckets)
     if predicate is None or files < _FEW_FILES or sum(bucket.kept for bucket in buckets) < files:
         return
-    indexed_columns = {spec.column.name for spec in schema.file_index.specs} | set(schema.primary_keys) | set(schema.partition_keys)
-    if lacking := [name for name in columns_of(predicate) if name not in indexed_columns]:
-        names = ", ".join(sorted(set(lacking)))
+    fast = {ColumnRef(name) for name in (*schema.primary_keys, *schema.partition_keys)} | {spec.column for spec in schema.file_index.specs}
+    lacking = sorted({str(leaf.column) for leaf in leaves(predicate) if leaf.column not in fast and values_of(leaf) is not None})
+    if lacking:
+        names = ", ".join(lacking)
         yield TreeAdvice(
             weight="look",
-            text=f"The filter drops no file: {names} {'is' if len(set(lacking)) == 1 else 'are'} neither key nor partition and without an index.",
-            call=f"table.alter_options({{'file-index.bloom-filter.columns': {names!r}}}), then table.rewrite_file_index()",
+            text=f"The filter drops no file. A bloom filter on {names} would drop the files without the value.",
+            call=index_call(schema, add=dict.fromkeys(lacking, BLOOM)),
         )
 
 
@@ -236,8 +256,11 @@ def _skew(store: FileStore, buckets: Sequence[TreeBucket]) -> Iterator[TreeAdvic
         return
     middle = median(bucket.size for bucket in buckets)
     if largest.size > _SKEW * middle and largest.size > store.schema.kind.target_file_size:
-        text = f"{largest.name} holds {size_text(largest.size)}, {largest.size / max(middle, 1):.0f} times the median: one task processes it alone."
-        yield TreeAdvice(weight="look", text=text, call="choose a bucket-key with more distinct values, or more buckets")
+        text = (
+            f"{largest.name} holds {size_text(largest.size)}, {largest.size / max(middle, 1):.0f} times the median: one task processes it "
+            "alone. A table with another bucket-key, of more distinct values, divides the rows evenly."
+        )
+        yield TreeAdvice(weight="look", text=text)
 
 
 @dataclass(slots=True)
@@ -245,23 +268,23 @@ class _State:
     """Live files and written bytes at a snapshot."""
 
     has_keys: bool
-    files: dict[_File, tuple[int, int]] = field(default_factory=dict)
+    files: dict[BucketFile, tuple[int, int]] = field(default_factory=dict)
     runs: defaultdict[tuple[bytes, int], Counter[int | str]] = field(default_factory=lambda: defaultdict(Counter))
     size: int = 0
     largest: int = 0
     written: int = 0
     user_written: int = 0
 
-    def add(self, file: _File, level: int, size: int) -> None:
+    def add(self, file: BucketFile, level: int, size: int) -> None:
         self.files[file] = level, size
         self._grow(file, level, size)
 
-    def remove(self, file: _File) -> int:
+    def remove(self, file: BucketFile) -> int:
         level, size = self.files.pop(file, (0, 0))
         self._grow(file, level, -size)
         return size
 
-    def _grow(self, file: _File, level: int, size: int) -> None:
+    def _grow(self, file: BucketFile, level: int, size: int) -> None:
         runs, run = self.runs[file[:2]], level or writer_prefix(file[2])
         before = max(runs.values(), default=0)
         runs[run] += size
@@ -340,7 +363,7 @@ def _step(state: _State, snapshot: Snapshot, delta: EntryColumns) -> TreeSnapsho
     )
 
 
-def _rows(entries: EntryColumns) -> list[tuple[_File, int, int, int]]:
+def _rows(entries: EntryColumns) -> list[tuple[BucketFile, int, int, int]]:
     """Return file, kind, level and bytes of each entry."""
     files = zip(entries.partition, entries.bucket.tolist(), entries.file_name, strict=True)
     return list(zip(files, entries.kind.tolist(), entries.level.tolist(), entries.file_size.tolist(), strict=True))
