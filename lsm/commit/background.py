@@ -18,8 +18,8 @@ from manifest.store import FileStore
 class BackgroundCompaction:
     """Compaction of buckets in a separate thread.
 
-    Commits as ``user``. Buckets added during a round are compacted in the next one. A bucket that loses a race or fails is logged, and left to the
-    next round that includes it: its rows are committed anyway.
+    Commits as ``user``. Other buckets added during a round are compacted in the next one. A bucket that loses a race or fails is logged, and left
+    to the next round that includes it: its rows are committed anyway.
     """
 
     def __init__(self, user: str, *, threads: int = 1) -> None:
@@ -28,6 +28,10 @@ class BackgroundCompaction:
         self._pool = WorkerPool(1, thread_name_prefix="paimon-compact")
         self._lock = threading.Lock()
         self._pending: set[BucketId] = set()
+        self._running: frozenset[BucketId] = frozenset()
+        self._recent: frozenset[BucketId] = frozenset()
+        """Buckets of rounds since the last ``begin``."""
+        self._deferred: frozenset[BucketId] = frozenset()
         self._store: FileStore | None = None
         self._round: Future[None] | None = None
 
@@ -35,9 +39,11 @@ class BackgroundCompaction:
         """Compact ``buckets`` of ``store`` after the earlier rounds."""
         with self._lock:
             self._store = store
-            self._pending.update(buckets)
-            if self._pending and self._round is None:
-                self._round = self._pool.submit(self._work)
+            # The commit saw their files as they were before. If a bucket is still due, the next commit says so.
+            self._deferred = self._recent.intersection(buckets)
+            self._pending.update(set(buckets) - self._deferred)
+            self._recent = self._running
+            self._start()
 
     def wait(self) -> None:
         """Wait until all rounds are finished."""
@@ -45,15 +51,23 @@ class BackgroundCompaction:
             running.result()
 
     def close(self) -> None:
-        """Finish all rounds and end the thread."""
+        """Finish all rounds, compact what was left to a next commit, and end the thread."""
+        with self._lock:
+            self._pending.update(self._deferred)
+            self._start()
         self.wait()
         self._pool.shutdown(wait=True)
+
+    def _start(self) -> None:
+        if self._pending and self._round is None:
+            self._round = self._pool.submit(self._work)
 
     def _work(self) -> None:
         while True:
             with self._lock:
-                if not self._pending or self._store is None:
+                self._running = frozenset(self._pending)
+                if not self._running or self._store is None:
                     self._round = None
                     return
-                store, buckets, self._pending = self._store, self._pending, set()
-            compact_buckets(store, self._user, buckets, threads=self._threads)
+                store, self._pending, self._recent = self._store, set(), self._recent | self._running
+            compact_buckets(store, self._user, self._running, threads=self._threads)
