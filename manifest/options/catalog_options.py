@@ -8,26 +8,37 @@ from typing import Any, Final
 
 from manifest.options.option_reader import OptionReader
 from paimon_base.errors import InvalidArgument, UnsupportedOption
+from paimon_base.log import logger_of
 
+_LOG = logger_of(__name__)
 _TABLE_DEFAULT: Final = "table-default."
 _DATABASE: Final = ("default-database", "defaultDatabase")
 _CASE, _CACHE, _LOCK = "case-sensitive", "cache-enabled", "lock.enabled"
+_TYPE, _MANAGED = "table.type", "managed"
 POOL: Final = "client-pool-size"
 SYNC: Final = "sync-all-properties"
 _BOUNDS = "a catalog holds no tables, so there is no such cache; metadata of files is held up to a bound of the process"
 _NO_LOCK = "commits create each snapshot file only if it is absent, and take no lock of a catalog"
-_REFUSED: Final = {
+_JAVA_ONLY = "tunes another engine's catalog"
+_WITHOUT_EFFECT: Final = {
     "lock.type": _NO_LOCK,
     "lock-acquire-timeout": _NO_LOCK,
     "lock-check-max-sleep": _NO_LOCK,
     "lock-key-max-length": _NO_LOCK,
     POOL: "there are no connections to a metastore",
-    "format-table.enabled": "tables of plain files are not supported",
+    "format-table.enabled": "tables of plain files are not listed",
     SYNC: "there is no metastore to write properties to",
-    "table.type": "tables are of the catalog; Table.create(path) makes a table elsewhere",
     "resolving-file-io.enabled": "each path is read through the store of its scheme",
     "file-io.allow-cache": "stores are held for the process",
+    "alter-table-cascade": _JAVA_ONLY,
+    "catalog-options-table.enabled": _JAVA_ONLY,
+    "catalog.create-underlying-session-catalog": _JAVA_ONLY,
+    "disable-create-table-in-default-db": _JAVA_ONLY,
+    "lineage-use-catalog-key-as-identifier": _JAVA_ONLY,
+    "v1Function.enabled": _JAVA_ONLY,
 }
+"""Options of Paimon's catalogs that change no table, with reasons."""
+_CACHES: Final = ("cache.", "client-pool-cache.", "local-cache.")
 
 
 @dataclass(frozen=True)
@@ -53,7 +64,11 @@ class CatalogOptions:
         (CatalogOptions(table_defaults={'bucket': '4'}, case_sensitive=True, default_database='default'), {'s3.region': 'eu'})
         """
         reader = OptionReader(options)
-        reader.refuse(_REFUSED | {name: _BOUNDS for name in options if name.startswith("cache.")})
+        for name in [name for name in options if name in _WITHOUT_EFFECT or name.startswith(_CACHES)]:
+            _LOG.info("option '%s' of the catalog has no effect: %s", name, _WITHOUT_EFFECT.get(name, _BOUNDS))
+            reader.rest.pop(name, None)
+        if reader.text(_TYPE, _MANAGED).strip().lower() != _MANAGED:
+            raise UnsupportedOption(_TYPE, "tables are of the catalog; Table.create(path) makes a table elsewhere")
         reader.flag(_CACHE, default=True)  # without effect: nothing is held that could be old
         if reader.flag(_LOCK, default=False):
             raise UnsupportedOption(_LOCK, _NO_LOCK)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from manifest.options.aggregate_functions import DEFAULT_FUNCTION, FIELD_OPTION
 from manifest.options.former_keys import PRESENT_KEYS
 from manifest.options.support import effect_of
+from manifest.options.tag_periods import TAG_MODE, TAG_OPTIONS
 from manifest.schema.table_schema import BucketMode
 from sparkexpr.values.column_type import Kind
 
@@ -133,6 +134,32 @@ _SCOPES = (
         "applies only to primary-key tables with deletion vectors or merge-engine 'first-row'",
         lambda schema: schema.is_primary_key_table and schema.kind.has_single_version,
         frozenset({"deletion-vectors.merge-on-read"}),
+    ),
+    _Scope(
+        "applies only with metadata.iceberg.storage",
+        lambda schema: schema.core.has_iceberg_metadata,
+        frozenset(
+            {
+                "metadata.iceberg.compaction.max.file-num",
+                "metadata.iceberg.compaction.min.file-num",
+                "metadata.iceberg.delete-after-commit.enabled",
+                "metadata.iceberg.format-version",
+                "metadata.iceberg.manifest-compression",
+                "metadata.iceberg.manifest-legacy-version",
+                "metadata.iceberg.previous-versions-max",
+                "metadata.iceberg.storage-location",
+            }
+        ),
+    ),
+    _Scope(
+        "applies only with tag.automatic-creation",
+        lambda schema: schema.options.get(TAG_MODE, "none").strip().lower() != "none",
+        frozenset(TAG_OPTIONS) - {TAG_MODE},
+    ),
+    _Scope(
+        "applies only with a changelog-producer",
+        lambda schema: schema.core.changelog_producer != "none",
+        frozenset({"changelog-file.compression", "changelog-file.format", "changelog-file.prefix", "changelog-file.stats-mode"}),
     ),
     _Scope(
         "applies only with deletion-vectors.enabled",

@@ -371,8 +371,8 @@ def test_options_of_the_catalog_itself_are_honoured(server) -> None:
             orders(catalog, name)
     with pytest.raises(InvalidArgument, match="table 'Orders' must be lower case"):
         catalog.rename_table("orders", "Orders")
-    with pytest.raises(UnsupportedOption, match=r"option 'lock\.type'"):
-        Catalog.create({**server.options(), "lock.type": "zookeeper"})
+    with pytest.raises(UnsupportedOption, match=r"option 'table\.type'"):
+        Catalog.create({**server.options(), "table.type": "external"})
 
 
 def test_what_a_server_cannot_do_is_refused(catalog, tmp_path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from pathlib import Path
 
 import pyarrow as pa
@@ -155,17 +156,35 @@ def test_names_are_lower_case_where_case_does_not_count(tmp_path):
     ("option", "value", "words"),
     [
         ("lock.enabled", "true", "take no lock"),
-        ("lock.type", "zookeeper", "take no lock"),
-        ("lock-acquire-timeout", "8 min", "take no lock"),
-        ("cache.expire-after-access", "1 min", "no such cache"),
-        ("client-pool-size", "2", "no connections"),
-        ("format-table.enabled", "true", "plain files"),
+        ("table.type", "external", "Table.create"),
         ("metastore", "dlf", "use 'filesystem', 'hive', 'jdbc' or 'rest'"),
     ],
 )
 def test_options_without_a_meaning_are_refused_by_name(tmp_path, option, value, words):
     with pytest.raises(UnsupportedOption, match=rf"option '{option}'.*{words}"):
         Catalog.create({"warehouse": str(tmp_path), option: value})
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "words"),
+    [
+        ("lock.type", "zookeeper", "take no lock"),
+        ("lock-acquire-timeout", "8 min", "take no lock"),
+        ("cache.expire-after-access", "1 min", "no such cache"),
+        ("local-cache.dir", "/tmp/cache", "no such cache"),
+        ("client-pool-size", "2", "no connections"),
+        ("format-table.enabled", "true", "plain files"),
+        ("sync-all-properties", "true", "no metastore"),
+        ("file-io.allow-cache", "false", "held for the process"),
+        ("disable-create-table-in-default-db", "false", "another engine"),
+    ],
+)
+def test_options_of_java_that_change_nothing_are_accepted_and_logged(tmp_path, caplog, option, value, words):
+    with caplog.at_level(logging.INFO, "pyspark_paimon"):
+        catalog = Catalog.create({"warehouse": str(tmp_path), option: value})
+    assert catalog.create_table("t", "id BIGINT").count() == 0
+    assert f"option '{option}' of the catalog has no effect" in caplog.text
+    assert words in caplog.text
 
 
 def test_options_that_change_nothing_are_accepted(tmp_path):
