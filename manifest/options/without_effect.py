@@ -18,6 +18,7 @@ _BLOBS = "BLOB columns have their values in files of the table, which are writte
 _CHAIN = "applies only with chain-table.enabled"
 _FORMAT_TABLES = "applies to tables of plain files, which are not supported"
 _GLOBAL_INDEX = "is for indexes of append tables, of texts and of vectors, which are not used or written"
+_ICEBERG_CATALOG = "applies only where tables are registered in a catalog of Iceberg, which is not supported"
 _LAYOUT = "only orders rows within files"
 _MATERIALIZED = "is kept for the engine that fills the table"
 _ROW_IDS = "updates and compactions keep row ids, and repeat a lost race at once"
@@ -205,6 +206,19 @@ WITHOUT_EFFECT: dict[str, str] = {
             "write.data-evolution.update-conflict-retry.wait-ms",
         ],
         _ROW_IDS,
+    ),
+    **dict.fromkeys(
+        [
+            "metadata.iceberg.database",
+            "metadata.iceberg.glue.skip-archive",
+            "metadata.iceberg.hadoop-conf-dir",
+            "metadata.iceberg.hive-client-class",
+            "metadata.iceberg.hive-conf-dir",
+            "metadata.iceberg.hive-skip-update-stats",
+            "metadata.iceberg.table",
+            "metadata.iceberg.uri",
+        ],
+        _ICEBERG_CATALOG,
     ),
     "row-tracking.partition-group-on-commit": "rows get ids in the order of their files",
     **dict.fromkeys(

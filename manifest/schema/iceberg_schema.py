@@ -52,7 +52,7 @@ class IcebergOptions:
         delete_after_commit: Whether older metadata files are deleted.
         compact_min: Number of small manifests from which they may be merged.
         compact_max: Number of small manifests from which they are always merged.
-        compression: Avro codec of manifests and lists.
+        compression: Avro codec of manifests and lists. The default is the one that every reader must have, unlike Java's ``snappy``.
         legacy_names: Whether manifest lists have the field names of Iceberg 1.4.
     """
 
@@ -83,7 +83,7 @@ class IcebergOptions:
             _flag(raw, "metadata.iceberg.delete-after-commit.enabled", default=True),
             _count(raw, "metadata.iceberg.compaction.min.file-num", 10),
             _count(raw, "metadata.iceberg.compaction.max.file-num", 50),
-            raw.get("metadata.iceberg.manifest-compression", "snappy").strip().lower(),
+            raw.get("metadata.iceberg.manifest-compression", "deflate").strip().lower(),
             _flag(raw, "metadata.iceberg.manifest-legacy-version", default=False),
         )
 
@@ -91,6 +91,13 @@ class IcebergOptions:
 def has_vectors(options: CoreOptions) -> bool:
     """Return whether readers of Iceberg apply the deletion vectors of the table."""
     return options.deletion_vectors_enabled and IcebergOptions.of(options).format_version >= WITH_VECTORS
+
+
+def shows_compacted_rows_only(schema: TableSchema) -> bool:
+    """Return whether readers of Iceberg wait for full compactions, as no write compacts fully."""
+    options = schema.core
+    waits = options.has_iceberg_metadata and schema.is_primary_key_table and not has_vectors(options)
+    return waits and not options.compacts_fully_at_commit
 
 
 def metadata_directory(options: CoreOptions, root: str) -> str:

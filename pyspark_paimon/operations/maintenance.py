@@ -4,20 +4,28 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from datetime import timedelta
 from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from fileindex.build.options import option_key
 from fileindex.format.container import ROW_BLOCKS
+from manifest.entry.data_file import wall_clock_millis
+from manifest.schema.iceberg_schema import shows_compacted_rows_only
 from manifest.schema.table_schema import TableSchema
 from paimon_base.errors import InvalidArgument, PaimonError
 from paimon_base.log import logger_of
-from pyspark_paimon.operations.listings import ListIndexes
+from paimon_base.texts import count_text
+from pyspark_paimon.operations.listings import ListFiles, ListIndexes
 from pyspark_paimon.request.engine import Engine
 from pyspark_paimon.request.requests import TravelRequest
-from pyspark_paimon.request.state import Pin
+from pyspark_paimon.request.state import Pin, SchemaOf
 from pyspark_paimon.results.results import IndexRewriteResult, MaintenanceResult, Removal
 
 _LOG = logger_of(__name__)
+_MINUTE = 60
 _BLOOM = "bloom-filter"
 
 
@@ -43,6 +51,24 @@ def run_steps(steps: Mapping[str, tuple[bool, Callable[[], object]]], *, dry_run
     if orphans is not None:
         results |= {"orphans": len(orphans), "orphan_bytes": sum(orphan.size for orphan in orphans)}
     return MaintenanceResult(dry_run=dry_run, errors=errors, seconds=seconds, **results)
+
+
+def iceberg_step(engine: Engine) -> tuple[bool, Callable[[], str]]:
+    """Return whether readers of Iceberg wait for compactions, and the step that says how long."""
+    schema = engine.ask(SchemaOf())
+    return shows_compacted_rows_only(schema), lambda: _iceberg_delay(engine, schema)
+
+
+def _iceberg_delay(engine: Engine, schema: TableSchema) -> str:
+    pinned = engine.ask(Pin(travel=TravelRequest()))
+    files = engine.ask(ListFiles(snapshot_id=None if pinned is None else pinned.id))
+    unseen = files.filter(pc.less(files["level"], schema.kind.top_level))
+    if not unseen.num_rows:
+        return "Iceberg readers see all rows"
+    oldest = pc.min(unseen["creation_time"].cast(pa.int64())).as_py()
+    seconds = max(0, wall_clock_millis() - oldest) // 1000
+    age = f"{seconds} s" if seconds < _MINUTE else str(timedelta(seconds=seconds))
+    return f"Iceberg readers do not see the rows of {count_text(unseen.num_rows, 'file')}, written up to {age} ago; call compact(full=True)"
 
 
 def without_index(schema: TableSchema, column: str, index_type: str | None) -> dict[str, str | None]:

@@ -309,6 +309,7 @@ class MaintenanceResult(Result):
     expired: ExpireResult | None = None
     orphans: int | None = None
     orphan_bytes: int = 0
+    iceberg: str | None = None
     errors: dict[str, str] = Field(default_factory=dict)
     seconds: dict[str, float] = Field(default_factory=dict)
 
@@ -327,6 +328,7 @@ class MaintenanceResult(Result):
             "tags": None if self.tags is None else ", ".join(self.tags) or "none",
             "expired": self.expired,
             "orphans": orphans,
+            "iceberg": self.iceberg,
         }
         return {name: self.errors.get(name) or str(texts[name]) for name in self.seconds}
 

@@ -299,6 +299,7 @@ class TableMaintenance(TableRole):
         4. Delete expired tags.
         5. Expire snapshots (``snapshot.*``).
         6. Delete orphan files.
+        7. Of a primary-key table with ``metadata.iceberg.storage``, say how old the rows are that Iceberg readers see.
 
         A failed step is reported in ``errors``, and the others continue. Call this method periodically, for example by cron.
 
@@ -328,6 +329,7 @@ class TableMaintenance(TableRole):
             "expired": (expire, lambda: self.expire_snapshots(dry_run=dry_run)),
             "orphans": (orphans, lambda: self.remove_orphan_files(cutoff, dry_run=dry_run)),
         }
+        steps["iceberg"] = rounds.iceberg_step(self._engine)
         return rounds.run_steps(steps, dry_run=dry_run)
 
     def _expires_partitions(self) -> bool:
