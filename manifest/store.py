@@ -21,7 +21,7 @@ from manifest.entry.live import EntryFilter, live
 from manifest.entry.manifest_file import ManifestFile
 from manifest.entry.manifest_list import ManifestFileMeta, ManifestList
 from manifest.entry.manifest_merge import MergePolicy
-from manifest.io.errors import PathNotAllowed, SnapshotExpired, TableNotFound, UnsupportedTable
+from manifest.io.errors import KEEP_SNAPSHOTS, PathNotAllowed, SnapshotExpired, TableNotFound, UnsupportedTable
 from manifest.io.file_io import FileIO
 from manifest.io.paths import EXTERNAL_PATHS, MAIN_BRANCH, FileNames, TablePaths, local_form, refuse_system, split_branch, split_system
 from manifest.io.progress import IGNORE_PROGRESS, ProgressListener
@@ -371,10 +371,7 @@ class FileStore:
         except FileNotFoundError as error:
             if self.snapshots.still_has(snapshot):
                 raise CorruptFile(str(error.filename), f"is missing, but snapshot {snapshot.id} needs it") from error
-            raise SnapshotExpired(
-                f"{self.root}: snapshot {snapshot.id} expired while it was read; "
-                "increase 'snapshot.num-retained.min' or 'snapshot.time-retained' to keep snapshots longer"
-            ) from error
+            raise SnapshotExpired(f"{self.root}: snapshot {snapshot.id} expired while it was read; {KEEP_SNAPSHOTS}") from error
 
 
 def _directories_elsewhere(options: CoreOptions, root: str) -> tuple[str, ...]:

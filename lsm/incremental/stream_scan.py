@@ -23,7 +23,7 @@ from lsm.scan.planner import ScanPlanner, compacted_snapshot
 from lsm.scan.splits import DataSplit
 from manifest.entry.columns import EntryColumns
 from manifest.entry.live import EntryFilter
-from manifest.io.errors import SnapshotExpired, SnapshotNotFound, UnsupportedTable
+from manifest.io.errors import KEEP_SNAPSHOTS, SnapshotExpired, SnapshotNotFound, UnsupportedTable
 from manifest.snapshot.commit_info import FAST_FORWARD, OPERATION, RESTORE
 from manifest.snapshot.snapshot import CommitKind, Snapshot, SnapshotKey
 from manifest.store import FileStore
@@ -121,10 +121,7 @@ def _part(split: DataSplit, names: set[tuple[bytes, int, str]]) -> list[DataSpli
 
 _EVERY_LEVEL = {"deletion-vectors.merge-on-read": "true"}
 _NO_LIMIT = np.iinfo(np.int64).max
-_ADVICE = (
-    "raise 'snapshot.time-retained' or 'snapshot.num-retained.min', or give the stream a 'consumer-id', which holds expiry back; "
-    "a stream that has lost its place must be restarted"
-)
+_ADVICE = f"a stream that has lost its place must be restarted; {KEEP_SNAPSHOTS}"
 _RESTART = (
     "Start again from the whole state: call follow() without offset and delete its consumer (Table.reset_consumer(name)), "
     "or give Spark's query a new checkpoint"

@@ -23,8 +23,11 @@ from manifest.io.paths import partition_text
 from manifest.snapshot.snapshot import NO_WATERMARK, CommitKind, PartitionStatistics, Snapshot
 from manifest.store import FileStore
 from paimon_base.errors import PaimonError
+from paimon_base.log import logger_of
 from paimon_base.thresholds import thresholds
 
+_LOG = logger_of(__name__)
+_CLOCK_SKEW_MILLIS = 60_000
 _PATIENCE_SECONDS = (0.02, 0.2)
 
 
@@ -191,7 +194,13 @@ class CommitAttempt:
         # All files are durable before the snapshot that names them exists.
         schema_id, *_ = store.file_io.run_parallel(partial(_schema_id, store), self._files.flush, partial(_check_exists, store, latest))
         failpoints.point("after-manifest-list")
-        records = record_count(entries)
+        records, now = record_count(entries), time.time_ns() // 1_000_000
+        if latest is not None and latest.time_millis > now + _CLOCK_SKEW_MILLIS:
+            _LOG.warning(
+                "%s: the newest snapshot is %d s ahead of this machine's clock; set the clocks",
+                store.root,
+                (latest.time_millis - now) // 1000,
+            )
         inherits = latest is not None and latest.schema_id == schema_id and not change.forgets
         return Snapshot(
             id=snapshot_id,
@@ -207,7 +216,8 @@ class CommitAttempt:
             commit_user=identity.user,
             commit_identifier=identity.identifier,
             commit_kind=identity.kind,
-            time_millis=time.time_ns() // 1_000_000,
+            # Time travel searches by time, so a clock that is behind must not take it back.
+            time_millis=now if latest is None else max(now, latest.time_millis),
             total_record_count=records + (latest.total_record_count if latest else 0),
             delta_record_count=records,
             watermark=None if latest is None or latest.watermark == NO_WATERMARK else latest.watermark,

@@ -111,10 +111,18 @@ class SnapshotNotFound(PaimonError, LookupError):
 
 @public
 class SnapshotExpired(SnapshotNotFound):
-    """The snapshot expired while it was used.
+    """The snapshot has expired.
 
-    Increase ``snapshot.num-retained.min`` or ``snapshot.time-retained``.
+    The table keeps snapshots by ``snapshot.time-retained`` (one hour) and ``snapshot.num-retained.min`` (10). A tag keeps one for good, and
+    a consumer those that it has yet to read.
     """
+
+
+KEEP_SNAPSHOTS = (
+    "to keep a state for good, create a tag (create_tag); to keep what a reader has yet to see, give it a consumer (follow(consumer=...)); "
+    "to keep all longer, raise 'snapshot.time-retained' or 'snapshot.num-retained.min'"
+)
+"""Advice for readers of snapshots that expire."""
 
 
 @public

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import timedelta
 from functools import cached_property
 from typing import Annotated, Any
 
@@ -363,6 +364,17 @@ class CoreOptions(BaseModel):
             self.snapshot_num_retained_max if max_retained is None else max_retained,
             self.snapshot_time_retained if millis is None else millis,
         )
+
+    @property
+    def retention_text(self) -> str:
+        """How long snapshots are kept.
+
+        >>> CoreOptions.of({}).retention_text
+        'snapshots expire after 1:00:00, except the newest 10'
+        """
+        most = f", and are at most {self.snapshot_num_retained_max:,}" if self.snapshot_num_retained_max < _MAX_INT else ""
+        after = timedelta(milliseconds=self.snapshot_time_retained)
+        return f"snapshots expire after {after}, except the newest {self.snapshot_num_retained_min:,}{most}"
 
     @property
     def changelogs_outlive_snapshots(self) -> bool:

@@ -10,7 +10,7 @@ from functools import partial
 
 from manifest.io import failpoints
 from manifest.io.checksum import with_checksum
-from manifest.io.errors import SnapshotExpired, SnapshotNotFound, TagExists
+from manifest.io.errors import KEEP_SNAPSHOTS, SnapshotExpired, SnapshotNotFound, TagExists
 from manifest.io.file_cache import SHARED
 from manifest.io.numbers import MAX_LONG, utc_text
 from manifest.io.paths import BRANCH, SNAPSHOT, TAG, parse_number, tag_name
@@ -329,7 +329,8 @@ class SnapshotManager(ConsumerFiles):
                 if oldest is None
                 else f"the oldest, {oldest}, was committed at {utc_text(self.get(oldest).time_millis)}"
             )
-            raise SnapshotNotFound(f"{self.paths.root}: no snapshot is as old as timestamp {millis} ({utc_text(millis)}); {reason}")
+            message = f"{self.paths.root}: no snapshot is as old as timestamp {millis} ({utc_text(millis)}); {reason}"
+            raise SnapshotExpired(f"{message}; {KEEP_SNAPSHOTS}") if oldest is not None and oldest > 1 else SnapshotNotFound(message)
         return newest
 
     def at_watermark(self, watermark: int) -> Snapshot:
@@ -566,10 +567,7 @@ class SnapshotManager(ConsumerFiles):
     def _missing(self, snapshot_id: int) -> SnapshotNotFound:
         ids = self.ids()
         if ids and snapshot_id < ids[0] and snapshot_id >= 1:
-            return SnapshotExpired(
-                f"{self.paths.root}: snapshot {snapshot_id} has expired, the oldest is {ids[0]}; "
-                "raise 'snapshot.num-retained.min' or 'snapshot.time-retained' to keep them longer"
-            )
+            return SnapshotExpired(f"{self.paths.root}: snapshot {snapshot_id} has expired, the oldest is {ids[0]}; {KEEP_SNAPSHOTS}")
         id_range = f"they run from {ids[0]} to {ids[-1]}" if ids else "the table has none"
         return SnapshotNotFound(f"{self.paths.root}: there is no snapshot {snapshot_id}; {id_range}")
 

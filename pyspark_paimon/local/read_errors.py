@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import TypeVar
 
-from manifest.io.errors import OutOfMemory, SnapshotExpired
+from manifest.io.errors import KEEP_SNAPSHOTS, OutOfMemory, SnapshotExpired
 from manifest.store import FileStore
 from paimon_base.errors import CorruptFile, PaimonError
 
@@ -25,8 +25,7 @@ def explain_read_errors(store: FileStore) -> Iterator[None]:
     except CorruptFile as error:
         if isinstance(error.__cause__, FileNotFoundError) and not _is_needed(store, error.path):
             raise SnapshotExpired(
-                f"{store.root}: the snapshot expired, or was rolled back, while it was read: {error.path} is gone; read again, or increase "
-                "'snapshot.num-retained.min' or 'snapshot.time-retained' to keep snapshots longer"
+                f"{store.root}: the snapshot expired, or was rolled back, while it was read: {error.path} is gone; read again; {KEEP_SNAPSHOTS}"
             ) from error
         raise
     except MemoryError as error:

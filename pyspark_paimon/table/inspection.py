@@ -94,7 +94,9 @@ class TableInspection(TableRole):
         return snapshots_table(retained)
 
     def history(self, limit: int | None = None) -> pa.Table:
-        """Return what each commit did, newest first.
+        """Return what each commit did, newest first, of snapshots that have not expired.
+
+        The metadata ``retention`` of the table's schema says how long snapshots are kept.
 
         - ``operation``: ``append``, ``upsert``, ``overwrite``, ``delete``, ``update``, ``merge``, ``compact``, ``restore`` or another
           method. Null for a commit of another engine.
@@ -117,6 +119,7 @@ class TableInspection(TableRole):
         if limit is not None and limit < 0:
             raise InvalidArgument(f"history: limit must be 0 or more, not {limit}")
         newest_first = self.snapshots().select(HISTORY).sort_by([("snapshot_id", "descending")])
+        newest_first = newest_first.replace_schema_metadata({"retention": self.table_schema.core.retention_text})
         return newest_first if limit is None else newest_first.slice(0, min(limit, newest_first.num_rows))
 
     def statistics(self, snapshot: int | None = None) -> pa.Table:

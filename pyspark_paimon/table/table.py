@@ -111,6 +111,9 @@ class Table(TableRows, TableReading, TableInspection, TableEvolution, TableHisto
     ) -> Table:
         """Create an empty table.
 
+        Its snapshots expire after an hour, except the newest 10: older states can be read for that time. The options
+        ``snapshot.time-retained`` and ``snapshot.num-retained.min`` change this, tags and consumers keep single snapshots.
+
         Args:
             path: Directory or URI of the new table.
             schema: Arrow or polars schema, Spark StructType, or DDL text. Or data as for ``write``, of which only the columns are

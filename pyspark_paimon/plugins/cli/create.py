@@ -69,6 +69,8 @@ def make_table(
         "primary_keys": list(table.primary_keys),
         "partition_keys": list(table.partition_keys),
         "options": table.options,
+        "retention": table.table_schema.core.retention_text,
     }
     shown = f"{table!r}, {count_text(written, 'row')}" if rows is not None else repr(table)
+    shown = f"{shown}\n{result['retention']}"
     target.report(result, shown if is_new else f"{table.path} exists already: {table!r}")

@@ -37,7 +37,8 @@ def show_history(
     file_format = format_of(form, output, as_json=False)
     if view not in _VIEWS:
         raise InvalidArgument(f"unknown view '{view}'; use one of {', '.join(_VIEWS)}")
-    rows = getattr(target.open(), view)()
+    table = target.open()
+    rows = getattr(table, view)()
     if target.as_json:
         print_json(rows.to_pylist(maps_as_pydicts="lossy"))
         return
@@ -45,6 +46,8 @@ def show_history(
         rows_to_file(rows, file_format, output)
         return
     print_grid(None, rows.column_names, [tuple(row.values()) for row in rows.to_pylist(maps_as_pydicts="lossy")])
+    if view in {"history", "snapshots"}:
+        typer.echo(table.table_schema.core.retention_text)
 
 
 @destructive
