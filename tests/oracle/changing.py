@@ -136,6 +136,9 @@ def overwrite(built: Built, condition: Condition, draw: random.Random) -> str | 
     if static:
         rows = [row for row in rows if row["p"] == rows[0]["p"]]
     replaced = {row["p"] for row in rows} if built.spec.partitions else {row["p"] for row in built.expected}
+    written = {row["id"] for row in rows}
+    if not {row["p"] for row in built.expected if row["id"] in written} <= replaced:
+        return None  # a key across partitions that stays in another one: the table refuses it
     partition = {built.names["p"]: rows[0]["p"]} if static else None
     expected = [row for row in built.expected if row["p"] not in replaced] + rows
     return changed(built, lambda table: table.write(built.arrow(rows), mode="overwrite", partition=partition), expected, "overwrite")
