@@ -1,8 +1,8 @@
-"""Process that forks Spark's Python daemons with all modules loaded.
+"""Process that forks Spark's Python daemons and stream workers with all modules loaded.
 
-Spark starts a daemon for each kind of work of each session: for schemas, planning, tasks and commits. Each would import PySpark and
-this package. Forked from one process they import nothing, and share its memory. ``launcher`` asks for a fork, ``client/forks.py``
-starts this process and ends it.
+Spark starts a daemon for each kind of work of each session: for schemas, planning, tasks and commits. A stream has a process for its
+source, and one for ``foreachBatch``. Each would import PySpark and this package. Forked from one process they import nothing, and share
+its memory. ``launcher`` asks for a fork, ``client/forks.py`` starts this process and ends it.
 
 Spark never ends a daemon, not even after its session. So a daemon without workers ends after a while, and Spark asks for another one when
 it cannot connect. A port that is free again could become that of another daemon, which refuses Spark's secret: this process keeps it bound.
@@ -22,10 +22,13 @@ import traceback
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
+from importlib import import_module
+from runpy import run_module
 from types import SimpleNamespace
 from typing import Any
 
-from paimon_base.process import freeze_heap, replace_environment, run_after_fork
+from paimon_base.process import freeze_heap, ignore_pandas_notice, replace_environment, run_after_fork
 from pyspark_paimon.spark.daemon import preload
 
 _LENGTH, _STREAMS = 8, 3
@@ -41,6 +44,7 @@ _MODULES = (
     "pyspark_paimon.spark.server",
     "pyspark_paimon.spark.source",
 )
+_STREAM_MODULES = ("pyspark.sql.connect.session", "pyspark_paimon.spark.read.stream_reader", "pyspark_paimon.spark.write.stream_writer")
 _OF_SPARK = ("SPARK_", "PYSPARK_", "_PYSPARK_", "PYTHONPATH", "PYTHONUNBUFFERED", "PYTHON_")
 _MOST_PORTS = 400
 """Most ports of ended daemons that stay bound, each a file descriptor."""
@@ -71,11 +75,17 @@ def serve(path: str, idle_seconds: float) -> None:
 
 def load_modules() -> None:
     """Import the modules of all daemons, without a second thread."""
+    ignore_pandas_notice()
     preload()
     # Imported later: it loads NumPy and Arrow, which start threads unless ``preload`` forbids it.
-    from pyspark_paimon.spark.warm import PLANS, QUESTIONS, load  # noqa: PLC0415
+    from pyspark_paimon.spark.warm import PLANS, QUESTIONS  # noqa: PLC0415
 
-    load((*_MODULES, *QUESTIONS, *PLANS))
+    _load((*_MODULES, *QUESTIONS, *PLANS))
+
+
+def _load(modules: tuple[str, ...]) -> None:
+    for module in modules:
+        import_module(module)
     freeze_heap()
 
 
@@ -102,12 +112,16 @@ class _ForkServer:
             if not _fits(self._environment, request["environment"]):
                 connection.sendall(b"0")
                 return
+            module, *others = request["arguments"]
+            if not others:  # a stream worker: only servers with streams pay for its modules, and they pay once
+                _load((module, *_STREAM_MODULES))
             if os.fork():
                 return
             path = self._listener.getsockname()
             for each in (self._listener, *self._ports):
                 each.close()
-            _become_daemon(connection, request, files, lambda: _IdlePoll(path, self._idle_seconds))
+            run = partial(_run_daemon, lambda: _IdlePoll(path, self._idle_seconds)) if others else partial(_run_module, module)
+            _become(connection, request, files, run)
         finally:
             for stream in files:
                 os.close(stream)
@@ -184,8 +198,8 @@ def _keep_port(listener: socket.socket, path: str) -> None:
         socket.send_fds(connection, [_PORT], [port.fileno()])
 
 
-def _become_daemon(connection: socket.socket, request: dict[str, Any], streams: list[int], make_poll: Callable[[], _IdlePoll]) -> None:
-    """Run Spark's daemon in this process, and end it."""
+def _become(connection: socket.socket, request: dict[str, Any], streams: list[int], run: Callable[[], None]) -> None:
+    """Take on the arguments, environment and streams that Spark asked for, run the process's work, and end it."""
     code = 1
     try:
         for number, stream in enumerate(streams):
@@ -198,17 +212,30 @@ def _become_daemon(connection: socket.socket, request: dict[str, Any], streams: 
         paths = [path for path in request["environment"].get("PYTHONPATH", "").split(os.pathsep) if path]
         sys.path[:] = [*dict.fromkeys([request["directory"], *paths, *sys.path])]
         connection.sendall(str(os.getpid()).encode())
-        run_after_fork(connection.close)  # the launcher ends with the daemon, not with its workers
-        daemon: Any = sys.modules["pyspark.daemon"]
-        daemon.select = SimpleNamespace(**{**vars(select), "poll": make_poll})
-        daemon.manager()
+        run_after_fork(connection.close)  # the launcher ends with this process, not with its workers
+        run()
+        code = 0
     except SystemExit as done:
         code = done.code if isinstance(done.code, int) else 1
     except BaseException:  # noqa: BLE001  # the process ends, and Python would print it
         traceback.print_exc()
     finally:
+        sys.stdout.flush()
         sys.stderr.flush()
         os._exit(code)
+
+
+def _run_daemon(make_poll: Callable[[], _IdlePoll]) -> None:
+    daemon: Any = sys.modules["pyspark.daemon"]
+    if hasattr(daemon, "worker_main"):  # Spark 4.1 takes its worker from the arguments at import, which was before they were known
+        daemon.worker_main = import_module(sys.argv[1]).main
+    daemon.select = SimpleNamespace(**{**vars(select), "poll": make_poll})
+    daemon.manager()
+
+
+def _run_module(module: str) -> None:
+    sys.modules.pop(module, None)  # it runs as the main module, as Python would run it
+    run_module(module, run_name="__main__", alter_sys=True)
 
 
 if __name__ == "__main__":

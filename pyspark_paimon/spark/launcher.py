@@ -1,8 +1,8 @@
-"""Start of one of Spark's Python daemons, by a fork of the fork server.
+"""Start of one of Spark's Python daemons or stream workers, by a fork of the fork server.
 
 Spark runs this file instead of Python (``client/forks.py``), so it imports only small modules of the standard library. It asks the
-fork server for a daemon with its arguments, environment and standard streams, and ends with that daemon. Every other command, and a
-daemon that the fork server refuses, is run by Python itself.
+fork server for a process with its arguments, environment and standard streams, and ends with that process. Every other command, and
+a process that the fork server refuses, is run by Python itself.
 """
 
 from __future__ import annotations
@@ -15,27 +15,43 @@ import sys
 from pathlib import Path
 
 DAEMONS = frozenset({"pyspark.daemon", "pyspark_paimon.spark.daemon"})
+STREAM_WORKERS = frozenset(
+    {
+        "pyspark.sql.connect.streaming.worker.foreach_batch_worker",
+        "pyspark.sql.connect.streaming.worker.listener_worker",
+        "pyspark.sql.streaming.python_streaming_source_runner",
+    }
+)
+"""Modules that Spark runs once for each query, without a daemon. It waits ten seconds for them."""
+TOKEN_VARIABLE = "SPARK_CONNECT_AUTHENTICATE_TOKEN"  # noqa: S105  # the variable's name
 _LENGTH, _STREAMS = 8, 3
 
 
 def launch(arguments: list[str]) -> int:
-    """Have a daemon forked and wait until it ends; return 0.
+    """Have a process forked and wait until it ends; return 0.
 
     Does not return if Python must run the command. ``arguments``: the fork server's socket, Python, and Python's arguments.
     """
     path, python, *command = arguments
-    answer = _ask(path, command) if len(command) == 3 and command[0] == "-m" and command[1] in DAEMONS else None
+    os.environ.pop(TOKEN_VARIABLE, None)  # the server's secret: code of its clients runs here
+    match command:
+        case ["-m", module, _] if module in DAEMONS:
+            answer = _ask(path, command)
+        case ["-m", module] if module in STREAM_WORKERS:
+            answer = _ask(path, command)
+        case _:
+            answer = None
     if answer is None:
         os.execv(python, [python, *command])  # noqa: S606  # Spark's own command
     connection, pid = answer
     with connection:
         signal.signal(signal.SIGTERM, lambda *_: os.kill(pid, signal.SIGTERM))
-        connection.recv(1)  # the daemon holds the other end
+        connection.recv(1)  # the forked process holds the other end
     return 0
 
 
 def _ask(path: str, command: list[str]) -> tuple[socket.socket, int] | None:
-    """Have a daemon forked; return the connection to it and its process id. None: Python has to start it."""
+    """Have a process forked; return the connection to it and its process id. None: Python has to start it."""
     request = json.dumps({"arguments": command[1:], "environment": dict(os.environ), "directory": str(Path.cwd())}).encode()
     connection = socket.socket(socket.AF_UNIX)
     try:

@@ -1,4 +1,4 @@
-"""The fork server: daemons that Spark asks for are forks of one process, with their own environment, and end as Spark wants it."""
+"""The fork server: daemons and stream workers that Spark asks for are forks of one process, with their own environment, and end as Spark wants it."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from faults import wait_until  # noqa: E402  # needs pyspark
 
 from pyspark_paimon.spark.client.forks import ForkServer, can_fork  # noqa: E402  # as above
 from pyspark_paimon.spark.client.session import package_root  # noqa: E402  # as above
+from pyspark_paimon.spark.launcher import STREAM_WORKERS, TOKEN_VARIABLE  # noqa: E402  # as above
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
 
@@ -113,6 +114,32 @@ def test_a_daemon_with_variables_that_libraries_read_is_started_by_python(forks)
             assert psutil.Process(launched.pid).environ()["MALLOC_ARENA_MAX"] == "2"
             assert psutil.Process(launched.pid).cmdline()[0] == sys.executable
             launched.stdin.close()
+
+
+@pytest.mark.slow("pyspark.sql.streaming.python_streaming_source_runner")
+@pytest.mark.parametrize("module", sorted(STREAM_WORKERS))
+def test_the_worker_of_a_stream_is_a_fork_that_ends_with_its_connection(forks, module):
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        server.settimeout(60)
+        port = str(server.getsockname()[1])
+        environment = {**BASE, "PYTHONHASHSEED": "0", "PYTHON_WORKER_FACTORY_SECRET": SECRET, "PYTHON_WORKER_FACTORY_PORT": port}
+        with subprocess.Popen([forks.python, "-m", module], env=environment, stderr=subprocess.DEVNULL) as launched:
+            connection, _ = server.accept()
+            with connection, connection.makefile("rb") as received:
+                assert received.read(4 + len(SECRET))[4:] == SECRET.encode()
+                connection.sendall(b"\0\0\0\2ok")
+                assert psutil.Process(int.from_bytes(received.read(4), "big")).ppid() == forks.process.pid
+            assert launched.wait(20) == 0
+
+
+def test_no_process_for_code_of_clients_has_the_servers_token(forks):
+    with daemon(forks, **{TOKEN_VARIABLE: "t0ken"}) as (launched, port):
+        connection, forked = worker(port)
+        with connection:
+            assert b"t0ken" not in Path(f"/proc/{forked.pid}/environ").read_bytes() if sys.platform == "linux" else True
+            launched.stdin.close()
+    shown = [forks.python, "-c", f"import os; print(os.environ.get('{TOKEN_VARIABLE}'))"]
+    assert subprocess.run(shown, env={**BASE, TOKEN_VARIABLE: "t0ken"}, capture_output=True, text=True, check=True).stdout == "None\n"
 
 
 @pytest.mark.parametrize("arguments", [["-c", "print(6 * 7)"], ["-m", "calendar", "2026", "11"]])

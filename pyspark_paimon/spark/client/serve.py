@@ -24,9 +24,9 @@ from paimon_base.errors import InvalidArgument
 from pyspark_paimon.spark.client.address import DEFAULT_PORT, LOOPBACK_HOSTS, Address
 from pyspark_paimon.spark.client.forks import ForkServer, can_fork
 from pyspark_paimon.spark.client.session import DRIVER_MEMORY, RUNTIME_CONF, package_root, require_java, server_of, spark_session
+from pyspark_paimon.spark.launcher import TOKEN_VARIABLE
 from pyspark_paimon.spark.wire.errors import SparkUnavailable
 
-TOKEN_VARIABLE = "SPARK_CONNECT_AUTHENTICATE_TOKEN"  # noqa: S105  # the variable's name
 _CLASS = "org.apache.spark.sql.connect.service.SparkConnectServer"
 _STARTED = re.compile(r"Spark Connect server started at: \S+:(\d+)")
 _LINE = re.compile(r"^\d\d/\d\d/\d\d \d\d:\d\d:\d\d (\w+) ")
@@ -34,6 +34,10 @@ _RESTARTED_DAEMON = re.compile(r"Failed to open socket to Python daemon|Assuming
 """Warnings after an idle daemon has ended (``spark/fork_server.py``)."""
 _FORWARDED_LEVELS = frozenset({"WARN", "ERROR", "FATAL"})
 _PATIENCE_SECONDS = 15.0
+_ENDS_WITH_INPUT = (
+    'exec 3<&0; (read -r _ <&3; trap "" TERM; kill -TERM 0; sleep 15; kill -KILL 0) >/dev/null 2>&1 & exec "$0" "$@" 3<&- </dev/null'
+)
+"""Shell script that runs a command, and ends its process group when standard input ends: no killed process leaves its server."""
 _LAST_LINES = 20
 _EVERYWHERE = frozenset({"0.0.0.0", "::"})  # noqa: S104  # users choose it explicitly
 
@@ -114,20 +118,26 @@ class ConnectServer:
         require_java()
         _refuse_used_port(self.settings)
         self._report(f"starting Spark {_spark_version()} on {self.settings.master} with {self.settings.memory} of memory")
+        try:
+            self._start()
+        except BaseException:  # also Ctrl-C and SIGTERM: the server would go on without this process
+            self.stop()
+            raise
+        return self
+
+    def _start(self) -> None:
         environment = self.settings.environment()
         if can_fork(self.settings.master):
             self._forks = ForkServer(environment)
             environment["PYSPARK_PYTHON"] = self._forks.python
         self._process = subprocess.Popen(  # noqa: S603  # Spark's own script
-            self.settings.command(), env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+            ["/bin/sh", "-c", _ENDS_WITH_INPUT, *self.settings.command()], env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT, text=True, errors="replace", start_new_session=True,
         )  # fmt: skip
         threading.Thread(target=self._watch, name="paimon-serve", daemon=True).start()
         self._started.wait()
         if not self.port:
-            self.stop()
             raise SparkUnavailable("the server ended before it listened: " + " | ".join(self._last))
-        return self
 
     def __exit__(self, *_: object) -> None:
         self.stop()
@@ -155,15 +165,13 @@ class ConnectServer:
 
         Sends SIGTERM, and SIGKILL if the server still runs after 15 seconds.
         """
-        process = self._process
-        if process is None:
-            return
-        for number, patience in ((signal.SIGTERM, _PATIENCE_SECONDS), (signal.SIGKILL, None)):
-            with suppress(ProcessLookupError):
-                os.killpg(process.pid, number)
-            with suppress(subprocess.TimeoutExpired):
-                process.wait(patience)
-                break
+        if self._process is not None:
+            for number, patience in ((signal.SIGTERM, _PATIENCE_SECONDS), (signal.SIGKILL, None)):
+                with suppress(ProcessLookupError):
+                    os.killpg(self._process.pid, number)
+                with suppress(subprocess.TimeoutExpired):
+                    self._process.wait(patience)
+                    break
         if self._forks is not None:
             self._forks.stop()
             self._forks = None

@@ -34,7 +34,7 @@ from pyspark_paimon.spark.client.forks import ForkServer, can_fork
 from pyspark_paimon.spark.wire import rpc
 from pyspark_paimon.spark.wire.errors import SessionLost, SourceMissing, SparkUnavailable, raise_typed_errors
 from pyspark_paimon.spark.wire.names import UNIQUE_NAME, WARM
-from pyspark_paimon.spark.wire.session_storage import send_storage_options
+from pyspark_paimon.spark.wire.session_storage import is_connect, send_storage_options
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -122,9 +122,7 @@ def spark_session(
     if running is None and target.startswith("sc://"):
         session = _remote_session(Address.parse(target, token), RUNTIME_CONF | settings, new=new)
     elif running is not None:
-        session = running.newSession() if new else running
-        if new:  # it has Spark's own policy
-            bound_retries(session, RETRY_SECONDS)
+        session = _adopted(running.newSession()) if new else running
         _configure(session, RUNTIME_CONF | settings)
     else:
         session = _embedded_session(target, app_name, settings)
@@ -150,9 +148,9 @@ def _remote_session(address: Address, conf: Mapping[str, str], *, new: bool) -> 
     try:
         _configure(session, conf)
     except Exception as error:
+        _forget(session)
         if "UNAUTHENTICATED" not in str(error):
             raise
-        session.client.close()
         raise SparkUnavailable(f"{address}: the server asks for a token; pass the right one to spark_session as argument 'token'") from None
     if not new:
         _REMOTE[url] = session
@@ -166,21 +164,35 @@ def _connect(url: str) -> SparkSession:
 
     set_environment("SPARK_CONNECT_MODE_ENABLED", "1")  # as Spark's builder of both kinds of sessions does
     # ``getOrCreate`` would return the active session, of any server.
-    session: SparkSession = ConnectSession.Builder().channelBuilder(channel_to(url)).create()
+    return _adopted(ConnectSession.Builder().channelBuilder(channel_to(url)).create())
+
+
+def _adopted(session: SparkSession) -> SparkSession:
+    """Return a new session with this package's retries, released when Python ends."""
     bound_retries(session, RETRY_SECONDS)
-    atexit.register(in_this_process(_release), session)
+    if is_connect(session):  # else it is classic, and ends with its Spark context
+        atexit.register(in_this_process(_release), session)
     return session
+
+
+def _forget(session: SparkSession) -> None:
+    """Close a session that its server refused, so that it is not Spark's active one."""
+    session.client.close()
+    kind: Any = type(session)  # its ``stop`` would also end an embedded server of this process
+    if kind._default_session is session:  # noqa: SLF001  # as above
+        kind._default_session = None  # noqa: SLF001  # as above
+    if getattr(kind._active_session, "session", None) is session:  # noqa: SLF001  # as above
+        kind._active_session.session = None  # noqa: SLF001  # as above
 
 
 def bound_retries(session: SparkSession, seconds: float) -> None:
     """Limit the time that a call of ``session`` waits for its server."""
     if not seconds >= 0:
         raise InvalidArgument(f"retry_seconds must be a number of seconds, 0 or more, not {seconds}")
-    client = getattr(session, "client", None)
-    if client is not None:  # a classic session makes no remote calls
+    if is_connect(session):  # a classic session makes no remote calls
         from pyspark_paimon.spark.client.retries import BoundedRetries  # noqa: PLC0415  # imports Spark
 
-        client.set_retry_policies([BoundedRetries(seconds)])
+        session.client.set_retry_policies([BoundedRetries(seconds)])
 
 
 def _release(session: SparkSession) -> None:
