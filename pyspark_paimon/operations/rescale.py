@@ -15,6 +15,7 @@ from manifest.schema.table_schema import BucketMode
 from paimon_base.errors import InvalidArgument
 from pyspark_paimon.operations.alter import AlterSchema
 from pyspark_paimon.operations.history.removal import Destruction, partition_names, preview_partitions
+from pyspark_paimon.request.bound import BoundFilter
 from pyspark_paimon.request.operation import OpenTable
 from pyspark_paimon.request.partition_spec import predicate_of
 from pyspark_paimon.results.message import CommitId, CommitProperties
@@ -29,13 +30,15 @@ _MOST_BUCKETS = 2**31 - 1
 class Rescale(Destruction):
     """Rewrite partitions into another number of buckets.
 
-    ``buckets`` None: the table's option. ``partitions`` None: all that have another number.
+    ``buckets`` None: the table's option. ``partitions`` and ``predicate`` None: all that have another number.
+    ``predicate``: a bound filter on partition columns, instead of ``partitions``.
     """
 
     stage: ClassVar[str | None] = "rescale"
     commit_id: CommitId
     buckets: int | None = None
     partitions: tuple[dict[str, str | None], ...] | None = None
+    predicate: BoundFilter | None = None
     properties: CommitProperties = Field(default_factory=dict)
 
     def run(self, table: OpenTable) -> TableChangeResult:
@@ -50,7 +53,7 @@ class Rescale(Destruction):
             if not self.dry_run:
                 table.run(AlterSchema(changes=changes, rescales=True))
             store = store.with_schema(evolve(store.schema, changes)) if self.dry_run else table.writable()
-        predicate = None if self.partitions is None else predicate_of(self.partitions, store.schema)
+        predicate = self.predicate if self.partitions is None else predicate_of(self.partitions, store.schema)
         stale_partitions = partitions_to_rescale(store, store.snapshots.latest(), EntryFilter(predicate=predicate))
         if self.dry_run:
             return preview_partitions(store, stale_partitions)
@@ -70,7 +73,7 @@ class Rescale(Destruction):
             return
         if not 1 <= self.buckets <= _MOST_BUCKETS:
             raise InvalidArgument(f"{store.root}: a table has 1 to {_MOST_BUCKETS} buckets, not {self.buckets}")
-        if self.partitions is not None:
+        if self.partitions is not None or self.predicate is not None:
             raise InvalidArgument(
                 f"{store.root}: the number of buckets is an option of the whole table: alter_options({{'bucket': '{self.buckets}'}}) first, "
                 "then rescale the partitions; the others stay readable, and refuse writes until they are rescaled"

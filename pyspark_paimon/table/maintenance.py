@@ -103,6 +103,7 @@ class TableMaintenance(TableRole):
         buckets: int | None = None,
         partitions: Sequence[Mapping[str, object]] | None = None,
         *,
+        filter: Filter = None,  # noqa: A002  # as in scan
         properties: Mapping[str, str] | None = None,
         dry_run: bool = False,
     ) -> TableChangeResult:
@@ -114,6 +115,7 @@ class TableMaintenance(TableRole):
         Args:
             buckets: New number of buckets. None: that of the option ``bucket``.
             partitions: Partitions to rewrite, like ``{"day": "2024-01-31"}``. None: all that have another number.
+            filter: Rewrite only partitions whose columns satisfy this filter.
             properties: As for ``write``.
             dry_run: Report the partitions with their files and rows, and change nothing.
 
@@ -129,10 +131,16 @@ class TableMaintenance(TableRole):
         ('4', 3, 3)
         """
         schema = self._engine.ask(SchemaOf())
-        specs = None if partitions is None else tuple(spec_of(spec, schema) for spec in partitions)
+        if partitions is not None and filter is not None:
+            raise InvalidArgument("a rescale is limited by partitions or by a filter, not by both")
         return self._engine.run(
             rescaling.Rescale(
-                commit_id=commit_identity(None), buckets=buckets, partitions=specs, properties=check_properties(properties), dry_run=dry_run
+                commit_id=commit_identity(None),
+                buckets=buckets,
+                partitions=None if partitions is None else tuple(spec_of(spec, schema) for spec in partitions),
+                predicate=partition_filter(filter, schema, "a rescale"),
+                properties=check_properties(properties),
+                dry_run=dry_run,
             )
         )
 

@@ -38,7 +38,8 @@ def create_table(names: KnownTables, words: TokenCursor) -> Any:
     if quiet and (names.of_catalog(new.name) is not None if ours else path is not None and _open_table(names, path) is not None):
         return frame_of_result(names.spark, None)
     rows = None if new.query is None else run_query(names, new.query)
-    table = _create_table(names, new, path, ", ".join(new.columns) if rows is None else rows.schema)
+    # As in Spark's catalogs: that a query has no null now says nothing about later rows.
+    table = _create_table(names, new, path, ", ".join(new.columns) if rows is None else rows.schema.toNullable())
     try:
         for name, default in new.defaults.items():
             table.set_default(name, default)
@@ -84,7 +85,7 @@ def replace_table(names: KnownTables, words: TokenCursor) -> Any:
         words.at = start
         return create_table(names, words)
     rows = None if new.query is None else run_query(names, new.query)
-    schema = ", ".join(new.columns) if rows is None else rows.schema
+    schema = ", ".join(new.columns) if rows is None else rows.schema.toNullable()
     before = table.table_schema
     if _differs(new, table, schema):
         table.replace_columns(schema, options=new.options, comment=new.comment)

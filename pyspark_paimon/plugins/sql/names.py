@@ -37,6 +37,7 @@ class KnownTables:
     catalog: AnyCatalog | None = None
     common: str = ""
     _known_views: dict[str, View | None] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _known_temporary: dict[str, bool] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def table(self, name: NameParts) -> Table:
         """Return the table of a name.
@@ -84,7 +85,16 @@ class KnownTables:
         # A quoted part with a dot may name something of Spark's, and nothing of the catalog.
         if self.catalog is None or catalog_name is None or any("." in part.partition("$")[0] for part in name):
             return False
-        return self.catalog.table_exists(catalog_name.split("$")[0])
+        return self.catalog.table_exists(catalog_name.split("$")[0]) and not self._is_temporary(name)
+
+    def _is_temporary(self, name: NameParts) -> bool:
+        """Return whether a name without a database is a temporary view, which comes before a table, as in Spark."""
+        if len(name) > 1:
+            return False
+        if name[0] not in self._known_temporary:
+            known, quoted = self.spark.catalog, quote_name(name[0])
+            self._known_temporary[name[0]] = bool(known.tableExists(quoted)) and bool(known.getTable(quoted).isTemporary)
+        return self._known_temporary[name[0]]
 
     def view(self, name: NameParts) -> View | None:
         """Return a view of the catalog, or None."""
@@ -94,7 +104,8 @@ class KnownTables:
         if catalog_name not in self._known_views:
             self._known_views[catalog_name] = None
             with suppress(DatabaseNotFound, TableNotFound, NotOffered, InvalidArgument):  # InvalidArgument: no name of a view
-                self._known_views[catalog_name] = self.catalog.view(catalog_name)
+                view = self.catalog.view(catalog_name)
+                self._known_views[catalog_name] = None if self._is_temporary(name) else view
         return self._known_views[catalog_name]
 
     @property

@@ -126,6 +126,7 @@ def _duration(arguments: Arguments, name: str) -> timedelta | None:
         raise InvalidArgument(f"argument '{name}' must be a shorter time than '{value}'; nothing was changed") from None
 
 
+NAMESPACE = "sys"
 _EXPIRY_OPTIONS = {
     "timestamp_formatter": "partition.timestamp-formatter",
     "timestamp_pattern": "partition.timestamp-pattern",
@@ -148,7 +149,7 @@ class Procedure:
 def call_procedure(names: KnownTables, words: TokenCursor) -> Any:
     """Run ``CALL [paimon.]sys.name(...)``; None for other procedures."""
     name = words.name()
-    if len(name) < 2 or name[-2].lower() != "sys":
+    if len(name) < 2 or name[-2].lower() != NAMESPACE:
         return None
     called = name[-1].lower()
     if called in UNSUPPORTED:
@@ -350,7 +351,10 @@ def _repair_earliest(table: Table, arguments: Arguments) -> Any:
 
 PROCEDURES: dict[str, Procedure] = {
     "compact": Procedure("partitions compact_strategy order_strategy order_by where options", _compact),
-    "rescale": Procedure("bucket_num partitions", lambda t, a: t.rescale(whole_number(a, "bucket_num"), partitions_of(a))),
+    "rescale": Procedure(
+        "bucket_num partitions where",
+        lambda t, a: t.rescale(whole_number(a, "bucket_num"), partitions_of(a), filter=_optional_text(a, "where")),
+    ),
     "rewrite_file_index": Procedure(
         "where partitions", lambda t, a: t.rewrite_file_index(partitions_of(a), filter=_optional_text(a, "where"))
     ),

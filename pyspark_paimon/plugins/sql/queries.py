@@ -18,6 +18,7 @@ from pyspark_paimon.plugins.sql.join_keys import TableScan, prune_joins
 from pyspark_paimon.plugins.sql.metadata_answers import SimpleAggregate
 from pyspark_paimon.plugins.sql.names import KnownTables
 from pyspark_paimon.plugins.sql.pushdown import Usage, narrowed, usages
+from pyspark_paimon.plugins.sql.system_database import system_frame
 from pyspark_paimon.plugins.sql.table_functions import function_frame
 from pyspark_paimon.plugins.sql.text.relations import has_alias, insert_targets, relations, skip_sample
 from pyspark_paimon.plugins.sql.text.words import NameParts, TokenCursor
@@ -98,7 +99,7 @@ def replace_tables(names: KnownTables, text: str) -> tuple[str, dict[str, Any]]:
         name = words.name()
         if names.catalog is not None and name[-1].upper() == _COMPUTED and words.peek() == "(":
             raise InvalidArgument("IDENTIFIER of an expression cannot be looked up in the catalog; write the name of the table as a text")
-        source = function_frame(names, name, words)
+        source = function_frame(names, name, words) or system_frame(names, name)
         if source is None:
             source = _scan(names, name, words, used.get(start, Usage()))
         if source is None:

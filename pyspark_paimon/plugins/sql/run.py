@@ -7,6 +7,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from sqlglot.tokens import TokenType  # type: ignore[attr-defined]  # as sqlglot shows it
+
 from paimon_base.errors import InvalidArgument
 from paimon_base.public import public
 from pyspark_paimon.catalog.catalog_base import AnyCatalog
@@ -28,6 +30,7 @@ from pyspark_paimon.plugins.sql.show import (
     refresh,
     show_databases,
     show_partitions,
+    show_procedures,
     show_properties,
     show_table_extended,
     show_tables,
@@ -36,8 +39,8 @@ from pyspark_paimon.plugins.sql.show import (
 from pyspark_paimon.plugins.sql.table_functions import replace_max_pt
 from pyspark_paimon.plugins.sql.tags import show_tags
 from pyspark_paimon.plugins.sql.text.parameters import Parameters, with_parameters
-from pyspark_paimon.plugins.sql.text.words import TokenCursor
-from pyspark_paimon.plugins.sql.views import alter_view, create_view, drop_view, show_views
+from pyspark_paimon.plugins.sql.text.words import TokenCursor, WrittenValue
+from pyspark_paimon.plugins.sql.views import alter_view, cache_table, create_view, drop_view, show_views
 from pyspark_paimon.spark.wire.session_settings import SETTINGS_PREFIX, check_setting
 from sparkexpr.values.time_zone import time_zone
 
@@ -114,6 +117,8 @@ STATEMENTS: dict[str, Callable[[KnownTables, TokenCursor], Any]] = {
     "COMMENT ON": comment,
     "SHOW PARTITIONS": show_partitions,
     "SHOW TAGS": show_tags,
+    "SHOW PROCEDURES": show_procedures,
+    "CACHE": cache_table,
     "SHOW TABLES": show_tables,
     "SHOW TABLE EXTENDED": show_table_extended,
     "REFRESH TABLE": refresh,
@@ -135,6 +140,7 @@ STATEMENTS: dict[str, Callable[[KnownTables, TokenCursor], Any]] = {
 }
 """Handlers by the first words of a statement. A handler returns None to leave the statement to Spark."""
 
+_EXECUTE = ("EXECUTE", "IMMEDIATE")
 _RAW_TEXTS = "spark.sql.parser.escapedStringLiterals"
 """Setting of Spark that makes backslashes plain characters."""
 AFTER_QUERIES = ("INSERT", "MERGE INTO", "MERGE WITH SCHEMA EVOLUTION INTO")
@@ -178,6 +184,9 @@ def sql(spark: SparkSession, text: str, args: Parameters | None = None, *, catal
         words = TokenCursor(text)
     except InvalidArgument:  # the text has no tokens we can read: Spark's error explains it better
         return spark.sql(text)
+    if words.take(*_EXECUTE):
+        immediate = _immediate(words)
+        return spark.sql(text) if immediate is None else sql(spark, *immediate, catalog=catalog)
     common = _common(words)
     names = KnownTables(spark, catalog, common)
     for first, run in STATEMENTS.items():
@@ -186,6 +195,33 @@ def sql(spark: SparkSession, text: str, args: Parameters | None = None, *, catal
                 result = run(names, words)
             return run_query(KnownTables(spark, catalog), text) if result is None else result
     return run_query(KnownTables(spark, catalog), text)
+
+
+def _immediate(words: TokenCursor) -> tuple[str, Parameters | None] | None:
+    """Return the statement of ``EXECUTE IMMEDIATE 'statement' [USING value [AS name], ...]`` and its values.
+
+    None: it has variables of the session, which only Spark knows.
+    """
+    if words.done or words.tokens[words.at].kind is not TokenType.STRING:
+        return None
+    statement = str(words.literal())
+    values, named = list[WrittenValue](), dict[str, WrittenValue]()
+    if words.take("USING"):
+        is_list = words.take("(")
+        while True:
+            if words.tokens[words.at].kind in {TokenType.VAR, TokenType.IDENTIFIER}:
+                return None
+            value = words.literal()
+            if words.take("AS"):
+                named[words.part()] = value
+            else:
+                values.append(value)
+            if not words.take(","):
+                break
+        if is_list:
+            words.expect(")")
+    is_whole = words.at == len(words.tokens) and not (named and values)
+    return (statement, named or values or None) if is_whole else None
 
 
 def _common(words: TokenCursor) -> str:

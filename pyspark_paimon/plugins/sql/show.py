@@ -16,14 +16,16 @@ from paimon_base.errors import InvalidArgument
 from pyspark_paimon.catalog.catalog_base import DEFAULT_DATABASE
 from pyspark_paimon.frames.spark_functions import quote_name
 from pyspark_paimon.plugins.sql.answers import frame_of_result, frame_of_rows
-from pyspark_paimon.plugins.sql.names import KnownTables
+from pyspark_paimon.plugins.sql.names import SOURCES, KnownTables
 from pyspark_paimon.plugins.sql.new_table import column_rows, description_rows
+from pyspark_paimon.plugins.sql.procedures import NAMESPACE, OF_CATALOGS, PROCEDURES
 from pyspark_paimon.plugins.sql.show_patterns import compile_pattern, database_name, like_pattern
 from pyspark_paimon.plugins.sql.text.words import TokenCursor, partition_spec
 from pyspark_paimon.plugins.sql.views import view_rows
 from pyspark_paimon.request.partition_spec import display_pattern, spec_of
 
-_OTHERS = {"DATABASE", "SCHEMA", "NAMESPACE", "FUNCTION", "QUERY", "CATALOG", "SELECT", "WITH", "("}
+_DATABASES = ("DATABASE", "SCHEMA", "NAMESPACE")
+_OTHERS = {"FUNCTION", "QUERY", "CATALOG", "SELECT", "WITH", "("}
 """Words after DESCRIBE that are not table names."""
 
 
@@ -71,7 +73,9 @@ def describe_history(names: KnownTables, words: TokenCursor) -> Any:
 
 
 def describe(names: KnownTables, words: TokenCursor) -> Any:
-    """Run ``DESCRIBE [TABLE] [EXTENDED] t [column]``, also for a view, without a column."""
+    """Run ``DESCRIBE [TABLE] [EXTENDED] t [column]`` or ``DESCRIBE DATABASE db``. A view is described without a column."""
+    if any(words.take(kind) for kind in _DATABASES):
+        return _describe_database(names, words)
     words.take("TABLE")
     extended = words.take("EXTENDED") or words.take("FORMATTED")
     if words.peek() in _OTHERS:
@@ -89,6 +93,17 @@ def describe(names: KnownTables, words: TokenCursor) -> Any:
         words.end()
         return frame_of_rows(names.spark, column_rows(table, ".".join(column)))
     return frame_of_rows(names.spark, description_rows(table, extended=extended))
+
+
+def _describe_database(names: KnownTables, words: TokenCursor) -> Any:
+    """Describe a database of the catalog in Spark's layout. None: Spark has it."""
+    words.take("EXTENDED")
+    name = database_name(words)
+    words.end()
+    if names.catalog is None or name not in names.catalog.list_databases():
+        return None
+    facts = {"Catalog Name": SOURCES[0], "Namespace Name": name, "Tables": str(len(names.catalog.list_tables(name)))}
+    return frame_of_rows(names.spark, pa.table({"info_name": list(facts), "info_value": list(facts.values())}))
 
 
 def analyze(names: KnownTables, words: TokenCursor) -> Any:
@@ -130,6 +145,25 @@ def show_tables(names: KnownTables, words: TokenCursor) -> Any:
     columns = zip(*rows, strict=True) if rows else ((), (), ())
     arrays = [pa.array(column, kind) for column, kind in zip(columns, (pa.string(), pa.string(), pa.bool_()), strict=True)]
     return frame_of_rows(names.spark, pa.table(arrays, ["namespace", "tableName", "isTemporary"]))
+
+
+def show_procedures(names: KnownTables, words: TokenCursor) -> Any:
+    """Run ``SHOW PROCEDURES [IN | FROM sys] [[LIKE] 'pattern']``, in Spark's layout; None for another namespace."""
+    namespace = database_name(words) if words.take("IN") or words.take("FROM") else NAMESPACE
+    if namespace.lower() != NAMESPACE:
+        return None
+    pattern = like_pattern(words)
+    called = [name for name in sorted({*PROCEDURES, *OF_CATALOGS}) if pattern.fullmatch(name)]
+    columns = {"catalog": SOURCES[0], "schema": NAMESPACE}
+    return frame_of_rows(
+        names.spark,
+        pa.table(
+            {
+                **{key: pa.array([text] * len(called), pa.string()) for key, text in columns.items()},
+                "procedure": pa.array(called, pa.string()),
+            }
+        ),
+    )
 
 
 def show_databases(names: KnownTables, words: TokenCursor) -> Any:

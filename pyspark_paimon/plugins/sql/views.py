@@ -51,6 +51,33 @@ def create_view(names: KnownTables, words: TokenCursor) -> Any:
     return frame_of_result(names.spark, None)
 
 
+def cache_table(names: KnownTables, words: TokenCursor) -> Any:
+    """Run ``CACHE [LAZY] TABLE c [OPTIONS (...)] AS query`` over Paimon tables; None if Spark should.
+
+    Raises ``InvalidArgument`` for a table of Paimon itself: statements read its newest state.
+    """
+    lazy = words.take("LAZY")
+    words.expect("TABLE")
+    start, name = words.here, words.name()
+    options = words.text[words.here : words.here]
+    if words.take("OPTIONS"):
+        options_start = words.tokens[words.at - 1].start
+        words.properties()
+        options = words.text[options_start : words.tokens[words.at - 1].end + 1]
+    if not words.take("AS") and words.peek() not in {"SELECT", "WITH", "VALUES", "FROM", "TABLE"}:
+        if names.find(name) is None:
+            return None
+        shown = words.text[start : words.tokens[words.at - 1].end + 1]
+        raise InvalidArgument(
+            f"CACHE TABLE {shown}: each statement reads the newest state of a Paimon table; cache its present rows: CACHE TABLE c AS TABLE {shown}"
+        )
+    query, frames = replace_tables(names, with_views(names, words.rest()))
+    if not frames or len(name) > 1:
+        return None
+    names.spark.sql(query, **frames).createTempView(name[0])
+    return names.spark.sql(f"CACHE {'LAZY ' if lazy else ''}TABLE {quote_name(name[0])} {options}")
+
+
 def _create_in_catalog(
     names: KnownTables, words: TokenCursor, catalog: AnyCatalog, catalog_name: str, *, replaces: bool, quiet: bool
 ) -> Any:

@@ -11,12 +11,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from manifest.io.paths import with_branch
 from manifest.options.known_keys import RIGHTS
 from manifest.options.support import check_call, check_settable
 from manifest.snapshot.commit_info import check_properties
+from manifest.storage.schemes import scheme_of
 from paimon_base.errors import InvalidArgument, UnsupportedOption
 from pyspark_paimon.jobs.incremental import MODES, Point
 from pyspark_paimon.request.requests import IncrementalModeName, TravelRequest
@@ -73,11 +75,14 @@ _NO_PATH_KEPT = (
 def table_path(options: Mapping[str, str]) -> str:
     """Return the path of the table or its branch.
 
-    Option ``branch`` selects the branch. Raises ``InvalidArgument`` if Spark passed no path.
+    Option ``branch`` selects the branch. Raises ``InvalidArgument`` if Spark passed no path, or a relative one.
     """
     path = options.get(PATH)
     if not path:
         raise InvalidArgument(_NO_PATH)
+    if scheme_of(path) is None and not Path(path).is_absolute():
+        # Spark's processes run in a temporary folder of the server, which is removed with its tables.
+        raise InvalidArgument(f"path '{path}' is relative to a temporary folder of Spark's server: give an absolute path or a URI")
     return with_branch(path, options[BRANCH_OPTION]) if BRANCH_OPTION in options else path
 
 
