@@ -509,6 +509,21 @@ OURS = (
             Example("ANALYZE TABLE {t} COMPUTE STATISTICS FOR COLUMNS id"),
         ),
     ),
+    Feature(
+        "`EXECUTE IMMEDIATE '...' [USING ...]`, `CACHE [LAZY] TABLE c AS SELECT ...`, `SHOW PROCEDURES`, `DESCRIBE DATABASE db`, `sys.all_tables`, "
+        "`sys.all_partitions`, `sys.all_table_options`",
+        "as in Spark and Paimon. A temporary view comes before a table of its name. The rows of a query are cached, never a table",
+        (
+            Example("EXECUTE IMMEDIATE 'SELECT city FROM {t} WHERE id = ?' USING 1", returns=[("Oslo",)]),
+            Example("SHOW PROCEDURES LIKE 'compact'", returns=[("paimon", "sys", "compact")]),
+            Example("DESCRIBE DATABASE db", returns=[("Catalog Name", "paimon"), ("Namespace Name", "db"), ("Tables", "0")]),
+            Example("CREATE TABLE db.{new} (id INT)"),
+            Example("SELECT database_name, record_count FROM sys.all_tables", returns=[("db", 0)]),
+            Example("CACHE TABLE db.{new}", refused="InvalidArgument.*AS TABLE"),
+            Example("SELECT * FROM sys.catalog_options", refused="InvalidArgument.*print the Catalog"),
+            Example("DROP TABLE db.{new}"),
+        ),
+    ),
 )
 """Through ``pyspark_paimon.sql``, with a catalog that has a database ``db``."""
 
