@@ -29,7 +29,7 @@ class Session:
     def __init__(self, **settings: str) -> None:
         self.conf = SimpleNamespace(get=lambda name, default="UTC": settings.get(name, default))
         self.said: list[str] = []
-        self.catalog = SimpleNamespace(databaseExists=lambda name: name == "default")
+        self.catalog = SimpleNamespace(databaseExists=lambda name: name == "default", tableExists=lambda name: False)
 
     def createDataFrame(self, rows: pa.Table) -> pa.Table:  # Spark's name
         return rows
@@ -156,7 +156,10 @@ def test_a_table_elsewhere_gets_a_name_of_sparks(catalog, paths, tmp_path) -> No
 
 def test_a_table_whose_rows_cannot_be_written_is_not_made(catalog, monkeypatch) -> None:
     rows = pa.table({"id": pa.array([None], pa.int64())})
-    monkeypatch.setattr(create, "run_query", lambda names, query: rows)
+    frame = SimpleNamespace(schema=SimpleNamespace(toNullable=lambda: rows.schema))
+    monkeypatch.setattr(create, "run_query", lambda names, query: frame)
+    write = Table.write
+    monkeypatch.setattr(Table, "write", lambda table, _: write(table, rows))
     with pytest.raises(Exception, match="id"):
         done(catalog, "CREATE TABLE db.n USING paimon TBLPROPERTIES ('primary-key' = 'id', 'bucket' = '1') AS SELECT NULL AS id")
     assert catalog.list_tables("db") == ["t"]

@@ -32,6 +32,9 @@ TEXTS = [
     "COMMENT ON TABLE db.t IS 'x'",
     "COMMENT ON COLUMN db.t.id IS 'x'",
     "SHOW TAGS db.t",
+    "SHOW PROCEDURES IN sys LIKE 'c*'",
+    "DESCRIBE DATABASE EXTENDED db",
+    "CACHE LAZY TABLE c OPTIONS ('storageLevel' = 'DISK_ONLY') AS SELECT * FROM db.t",
     "ALTER TABLE db.t CREATE TAG IF NOT EXISTS a AS OF VERSION 1 RETAIN 3 DAYS",
     "ALTER TABLE db.t CREATE OR REPLACE TAG a",
     "ALTER TABLE db.t REPLACE TAG a AS OF VERSION 1",
@@ -130,6 +133,9 @@ class AskedSpark:
     @property
     def catalog(self) -> AskedSpark:
         return self
+
+    def tableExists(self, _: str) -> bool:  # Spark's name
+        return False
 
     def databaseExists(self, _: str) -> bool:  # Spark's name
         return True

@@ -66,6 +66,7 @@ ELSEWHERE: dict[str, str] = {
     "import_block_bytes": "../plugins/cli/test_rows_commands.py",
     "listed_subquery": "../spark/test_spark_subqueries.py",
     "join_keys": "../plugins/sql/test_join_keys.py",
+    **dict.fromkeys(["message_bytes", "message_rows"], "../plugins/feeds/test_debezium.py"),
     "shown_values": "../lsm/rows_in/test_requested_cast.py",
     **dict.fromkeys(["index_read_bytes", "posting_rows"], "../fileindex/sorted_index/test_sorted_index_answers.py"),
     **dict.fromkeys(["block_residuals", "counted_files", "deleted_at_once", "listed_keys"], _TINY),
