@@ -113,6 +113,8 @@ def read_changes(
             added = [row for change in changes for row in _rows_of(change, primary_keys, before_images=before_images)]
         except ValueError as error:
             raise InvalidMessage(number, str(error)) from error
+        except (LookupError, TypeError, AttributeError) as error:
+            raise InvalidMessage(number, f"its parts are not those of a change: {describe_error(error)}") from error
         for row in added:
             if sequence is not None and order == "source" and row.change.sequence is None:
                 raise InvalidMessage(number, "it has no position in the source's log; give order='arrival' to use the numbers of messages")
