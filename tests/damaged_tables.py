@@ -102,6 +102,22 @@ def dynamic(path: Path) -> str:
     return table.path
 
 
+def changelogs(path: Path) -> str:
+    """Changelogs that stay when their snapshots have expired."""
+    options = {
+        "bucket": "1",
+        "changelog-producer": "input",
+        "changelog.num-retained.min": "9",
+        "changelog.num-retained.max": "9",
+        "snapshot.num-retained.min": "1",
+    }
+    table = Table.create(path, "id BIGINT, n INT", ["id"], [], options)
+    for n in range(3):
+        table.write([{"id": 1, "n": n}])
+    table.expire_snapshots(retain_min=1, retain_max=1)
+    return table.path
+
+
 def branched(path: Path) -> str:
     """An append table with a branch that went its own way."""
     table = Table.create(path, "id BIGINT, n INT", [], [], {"file-index.bitmap.columns": "n"})
@@ -235,6 +251,7 @@ MAKERS = {
     "marked": marked,
     "dynamic": dynamic,
     "branched": branched,
+    "changelogs": changelogs,
 }
 Damage = Callable[[Surgeon], Path]
 

@@ -13,6 +13,7 @@ from manifest.io.errors import CommitConflict, SnapshotExpired, SnapshotNotFound
 from manifest.io.paths import TAG, tag_name
 from manifest.snapshot.snapshot import Snapshot, Tag
 from manifest.store import FileStore
+from paimon_base.errors import CorruptFile
 
 
 def create_tag(store: FileStore, name: str, snapshot: Snapshot, retained_ms: int | None = None) -> Tag:
@@ -31,11 +32,14 @@ def delete_tag(store: FileStore, name: str) -> Removed:
     """
     finish_interrupted(store, f"the deletion of tag '{name}'")
     with lock_tags(store, f"the deletion of tag '{name}'"):
-        tag = store.snapshots.tag(name)
+        try:
+            tag = store.snapshots.tag(name)
+        except CorruptFile:  # nobody knows which files it needs: they become orphans
+            tag = None
         deleted = store.snapshots.delete_tag(name)
     if not deleted:
         return Removed()
-    if store.snapshots.holds(tag):
+    if tag is None or store.snapshots.holds(tag):
         return Removed(tags=(name,))
     data, manifests = remove_unreachable(store, [tag], ())
     return Removed(0, (name,), data, manifests)

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
+from urllib.parse import unquote
 
 from pydantic import BaseModel, ConfigDict, computed_field
 
@@ -56,52 +57,60 @@ class ProblemKind(StrEnum):
     HASH_INDEX = "hash-index"
 
 
-_RESTORE: Final = "restore the file from a backup, or roll back to a snapshot or tag that does not need it"
-_REWRITE_INDEX: Final = "call rewrite_file_index after an ALTER that drops the index, then add it again; no row is in danger"
-_WRITER: Final = "find the writer that made it (commit user of the snapshot); a full compaction of the bucket rewrites its files"
-_ROLL_BACK: Final = "roll back to a snapshot before it, and find the writer that made it"
+_NO_VALUE: Final = "__DEFAULT_PARTITION__"
+_RESTORE: Final = "restore the file from a backup"
+_LOSE: Final = f"{_RESTORE}{{or_lose}}"
+_REPAIR: Final = "`table.fsck('deep', repair=True)`"
+_EXPIRE: Final = "`table.expire_snapshots(retain_min=1, retain_max=1)`"
+_READ_WITHOUT: Final = "`table.alter_options({{'file-index.read.enabled': False}})`"
+_LATER: Final = f"; older snapshots keep their files until {_EXPIRE}, and tags until they are deleted"
+_REWRITE: Final = "`table.write(table.scan({filter}).to_arrow(), mode='overwrite')` writes its rows again"
+_OVERWRITE: Final = f"{_REWRITE}{_LATER}"
+_MANIFESTS: Final = "`table.compact_manifests()` writes the manifests again"
+_WRITER: Final = f"find the writer that made it (commit user of the snapshot); {_OVERWRITE}"
+_ROLL_BACK: Final = "{roll_back}; find the writer that made it (commit user of the snapshot)"
 
 ADVICE: Final[dict[ProblemKind, str]] = {
     ProblemKind.SCHEMA: _RESTORE,
-    ProblemKind.SNAPSHOT: _RESTORE,
-    ProblemKind.SNAPSHOT_GAP: "restore the snapshot file, or expire the snapshots before the gap",
-    ProblemKind.HINT: "delete the hint file; readers list the directory then, and the next commit writes it again",
-    ProblemKind.TAG: "delete the tag, or restore its files",
-    ProblemKind.CONSUMER: "delete the consumer, or let it read again from a snapshot that exists",
+    ProblemKind.SNAPSHOT: _LOSE,
+    ProblemKind.SNAPSHOT_GAP: f"{_RESTORE}; without one, {_EXPIRE} removes the snapshots before the gap, unless a consumer or tag needs them",
+    ProblemKind.HINT: f"{_REPAIR} writes it again",
+    ProblemKind.TAG: f"{_LOSE}; its files stay until `table.remove_orphan_files()`",
+    ProblemKind.CONSUMER: "`table.reset_consumer({consumer!r})` deletes it: its stream begins again",
     ProblemKind.CHANGELOG: _RESTORE,
-    ProblemKind.STATISTICS_FILE: "analyze the table again",
-    ProblemKind.MANIFEST_LIST: _RESTORE,
-    ProblemKind.MANIFEST: _RESTORE,
-    ProblemKind.MANIFEST_RANGE: "filters may miss rows; overwrite or compact the partition to rewrite the manifest",
-    ProblemKind.RECORD_COUNT: "the counters of the snapshot are wrong, not its rows; find the writer that made it",
+    ProblemKind.STATISTICS_FILE: f"{_REPAIR} computes them again",
+    ProblemKind.MANIFEST_LIST: _LOSE,
+    ProblemKind.MANIFEST: _LOSE,
+    ProblemKind.MANIFEST_RANGE: f"filters may miss rows; {_MANIFESTS}{_LATER}",
+    ProblemKind.RECORD_COUNT: "the counters of the snapshot are wrong, not its rows; find the writer that made it; the counters stay wrong until the snapshot expires",
     ProblemKind.BASE_STATE: _ROLL_BACK,
     ProblemKind.DOUBLE_ADD: _ROLL_BACK,
     ProblemKind.DELETE_OF_ABSENT: _ROLL_BACK,
-    ProblemKind.ENTRY: _WRITER,
-    ProblemKind.LEVEL_OVERLAP: "reads may give two rows of a key; overwrite the partition, or compact the bucket fully with an engine that allows it",
+    ProblemKind.ENTRY: _ROLL_BACK,
+    ProblemKind.LEVEL_OVERLAP: f"reads may give two rows of a key; {_REWRITE}, {_MANIFESTS}{_LATER}",
     ProblemKind.ROW_RANGE: _ROLL_BACK,
-    ProblemKind.MISSING_FILE: f"{_RESTORE}; if only the oldest snapshots need it, an expiry was interrupted: expire again",
-    ProblemKind.FILE_SIZE: _RESTORE,
-    ProblemKind.DATA_FILE: _RESTORE,
-    ProblemKind.ROW_COUNT: _RESTORE,
-    ProblemKind.KEY_ORDER: "reads of this file merge wrongly; overwrite the partition with its rows sorted",
-    ProblemKind.DUPLICATE_KEY: "reads of this file give a key twice; overwrite the partition",
+    ProblemKind.MISSING_FILE: f"{_LOSE}; if only the oldest snapshots need it, an expiry was cut off: {_EXPIRE}",
+    ProblemKind.FILE_SIZE: _LOSE,
+    ProblemKind.DATA_FILE: _LOSE,
+    ProblemKind.ROW_COUNT: _ROLL_BACK,
+    ProblemKind.KEY_ORDER: f"reads of this file merge wrongly; {_OVERWRITE}",
+    ProblemKind.DUPLICATE_KEY: f"reads of this file give a key twice; {_OVERWRITE}",
     ProblemKind.KEY_PARTITION: "writes of such a key are refused; concurrent writers did not check for existing keys; drop or overwrite one of the partitions",
     ProblemKind.KEY_RANGE: _WRITER,
     ProblemKind.SEQUENCE_RANGE: _WRITER,
-    ProblemKind.ROW_KIND: _WRITER,
-    ProblemKind.DELETE_COUNT: "deleted rows may be read; compact the bucket fully",
-    ProblemKind.COLUMN_STATISTICS: "filters may miss rows; compact the bucket fully, which rewrites statistics",
-    ProblemKind.NULL_VALUE: _WRITER,
-    ProblemKind.PARTITION_VALUE: _WRITER,
-    ProblemKind.WRONG_BUCKET: "lookups by key miss the row, and writes do not replace it; overwrite the partition",
-    ProblemKind.FILE_INDEX: _REWRITE_INDEX,
-    ProblemKind.FALSE_INDEX: "filters may miss rows; " + _REWRITE_INDEX,
-    ProblemKind.INDEX_MANIFEST: _RESTORE,
-    ProblemKind.DELETION_VECTOR: _RESTORE,
-    ProblemKind.HASH_INDEX: "new versions of keys may go to another bucket; overwrite the partition",
+    ProblemKind.ROW_KIND: _ROLL_BACK,
+    ProblemKind.DELETE_COUNT: f"deleted rows may be read; {_OVERWRITE}",
+    ProblemKind.COLUMN_STATISTICS: f"filters may miss rows; {_REPAIR} writes the file again{_LATER}",
+    ProblemKind.NULL_VALUE: _ROLL_BACK,
+    ProblemKind.PARTITION_VALUE: _ROLL_BACK,
+    ProblemKind.WRONG_BUCKET: f"lookups by key miss the row, and writes do not replace it; {_OVERWRITE}",
+    ProblemKind.FILE_INDEX: f"no row is in danger; {_OVERWRITE}",
+    ProblemKind.FALSE_INDEX: f"filters may miss rows; {_READ_WITHOUT} reads without indexes until {_OVERWRITE}",
+    ProblemKind.INDEX_MANIFEST: _LOSE,
+    ProblemKind.DELETION_VECTOR: _LOSE,
+    ProblemKind.HASH_INDEX: f"new versions of keys may go to another bucket; {_OVERWRITE}",
 }
-"""Advice by kind."""
+"""Advice by kind. Calls to copy are in backquotes; ``Problem.advice`` fills in what they need."""
 
 
 class Origin(BaseModel):
@@ -132,7 +141,7 @@ class Problem(BaseModel):
 
     >>> problem = Problem(kind=ProblemKind.HINT, path="/w/t/snapshot/LATEST", message="names snapshot 9, the newest is 3")
     >>> problem.advice
-    'delete the hint file; readers list the directory then, and the next commit writes it again'
+    "`table.fsck('deep', repair=True)` writes it again"
     """
 
     model_config = ConfigDict(frozen=True)
@@ -148,11 +157,27 @@ class Problem(BaseModel):
     @computed_field  # type: ignore[prop-decorator]  # pydantic's documented order
     @property
     def advice(self) -> str:
-        """What to do."""
-        return ADVICE[self.kind]
+        """What to do. Calls to copy are in backquotes; ``table`` is of the branch of ``origin``."""
+        before = (self.origin.snapshot or 1) - 1
+        roll_back = f"`table.rollback_to({before})`, which drops the later snapshots" if before else ""
+        lose = f"`table.delete_tag({self.origin.tag!r})`" if self.origin.tag is not None else roll_back
+        pairs = [pair.split("=", 1) for pair in (self.partition or "").split("/") if "=" in pair]
+        rows = " AND ".join(map(_condition, *zip(*pairs, strict=True))) if pairs else ""
+        return ADVICE[self.kind].format(
+            consumer=self.path.rsplit("consumer-", 1)[-1],
+            filter=repr(rows) if rows else "",
+            or_lose=f", or {lose}" if lose else "",
+            roll_back=roll_back or "no older snapshot is stored, so it stays until the table is written again from its source",
+        )
 
     def __str__(self) -> str:
         return f"{self.kind}: {self.path}: {self.message}"
+
+
+def _condition(name: str, value: str) -> str:
+    """Return the filter of a partition value, both as in paths."""
+    text = unquote(value).replace("'", "''")
+    return f"{unquote(name)} IS NULL" if text == _NO_VALUE else f"{unquote(name)} = '{text}'"
 
 
 class RepairKind(StrEnum):
