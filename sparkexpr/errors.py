@@ -18,6 +18,10 @@ class ExpressionError(Exception):
     def __repr__(self) -> str:
         return _edited(super().__repr__())
 
+    def _render_traceback_(self) -> list[str]:
+        """Return what IPython shows: the sentence without a traceback, for it says what to do."""
+        return [f"{type(self).__name__}: {self}"]
+
 
 def _edited(text: str) -> str:
     for edit in text_edits:

@@ -94,9 +94,14 @@ def chosen(progress: Progress | bool | None) -> Progress | None:
     True: a bar on standard error, or no callback if that is no terminal and no notebook.
     """
     if progress is True:
-        is_shown = sys.stderr.isatty() or type(sys.stderr).__module__.startswith("ipykernel")
-        return ProgressBar(patience=_PATIENCE) if is_shown else None
+        return ProgressBar(patience=_PATIENCE) if sys.stderr.isatty() or _in_notebook() else None
     return progress or None
+
+
+def _in_notebook() -> bool:
+    """Return whether IPython runs this process, in whichever front end."""
+    ipython = sys.modules.get("IPython")
+    return ipython is not None and ipython.get_ipython() is not None
 
 
 @contextmanager

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 from typing import Literal
 
+from paimon_base.plugins import plugin
 from paimon_base.public import public
-from pyspark_paimon.results.message import Message
+from paimon_base.texts import count_text, list_text
+from pyspark_paimon.results.message import Message, Result
 from pyspark_paimon.results.results import FunnelStage
 
 
@@ -129,7 +131,7 @@ class TreeAdvice(Message):
 
 
 @public
-class TreeReport(Message):
+class TreeReport(Result):
     """Tree of a table at a snapshot, with its history.
 
     ``snapshot_id`` 0: the table has no snapshot.
@@ -148,6 +150,28 @@ class TreeReport(Message):
     indexes: tuple[TreeIndex, ...]
     indexes_left_out: int
     advice: tuple[TreeAdvice, ...]
+
+    def __str__(self) -> str:
+        """Return the files, the rows and the advice.
+
+        >>> from pyspark_paimon.example import cities
+        >>> print(str(cities().tree("id = 9")).split(": ", 1)[1])
+        0 of 1 file kept, 3 rows, 1 bucket, snapshot 1
+        There is nothing to do.
+        """
+        kept = f"{self.total('kept'):,} of {count_text(self.total('files'), 'file')} kept"
+        counts = list_text(
+            kept, count_text(self.total("rows"), "row"), count_text(len(self.buckets), "bucket"), f"snapshot {self.snapshot_id}"
+        )
+        return "\n".join([f"{self.path}: {counts}", *(f"{advice.text} {advice.call}".rstrip() for advice in self.advice)])
+
+    def _repr_html_(self) -> str:
+        cards = plugin("page", "cards")
+        stages = [(stage.name, stage.kept, stage.dropped, stage.note) for stage in self.stages]
+        advice = [(advice.text, advice.call) for advice in self.advice]
+        grids = [cards.Grid.of(("advice", "call"), advice), cards.Grid.of(("stage", "kept", "dropped", ""), stages)]
+        text: str = cards.or_error("TreeReport", lambda: cards.card(str(self).partition("\n")[0], (), grids))
+        return text
 
     def total(self, member: str) -> int:
         """Return the sum of a count over all buckets.

@@ -40,6 +40,9 @@ class TableReader(CheckedMethods):
         # Replaced as a whole, so each lookup of another thread sees one state.
         self._state = self._engine.start(travel)
 
+    def __repr__(self) -> str:
+        return f"TableReader({self._engine.path}: snapshot {self.snapshot_id})"
+
     @property
     def snapshot_id(self) -> int | None:
         """Id of the pinned snapshot.

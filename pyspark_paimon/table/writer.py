@@ -60,6 +60,15 @@ class TableWriter(CheckedMethods):
         self._request()
         self._rows = engine.writer(self._name)
 
+    def __repr__(self) -> str:
+        """Return the table, the commit id and the state.
+
+        >>> from pyspark_paimon.example import cities
+        >>> "open, next commit 0" in repr(cities().writer())
+        True
+        """
+        return f"TableWriter({self._engine.path}: {'closed' if self._closed else 'open'}, next commit {self._batch})"
+
     def __enter__(self) -> Self:
         return self
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from fileindex.query.metrics import IndexUse
 from lsm.read.metrics import ReadReport
+from paimon_base.errors import InvalidArgument
 from paimon_base.plugins import plugin
 from paimon_base.public import public
 from paimon_base.texts import count_text, size_text
@@ -42,6 +43,19 @@ class Explanation:
         """
         stages = (*(funnel_stage(stage) for stage in plan.report), *read)
         return cls(title, stages, "\n".join(filter(None, (_summary(plan), readers))))
+
+    def stage(self, name: str) -> FunnelStage:
+        """Return the stage with a name.
+
+        Raises ``InvalidArgument`` where there is none.
+
+        >>> Explanation("Scan(t)", (FunnelStage(name="file index", kept=1, dropped=3),), "").stage("file index").dropped
+        3
+        """
+        by_name = {stage.name: stage for stage in self.stages}
+        if name not in by_name:
+            raise InvalidArgument(f"stage: there is no stage {name!r}; there are {', '.join(map(repr, by_name))}")
+        return by_name[name]
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON values.

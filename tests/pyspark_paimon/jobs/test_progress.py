@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import sys
 import threading
 import time
 from datetime import UTC, datetime
@@ -47,8 +48,10 @@ def test_true_means_a_bar_on_a_terminal_and_nothing_means_silence(monkeypatch) -
 
 
 def test_true_means_a_bar_in_a_notebook(monkeypatch) -> None:
-    output = type("OutStream", (io.StringIO,), {"__module__": "ipykernel.iostream"})
-    monkeypatch.setattr("sys.stderr", output())
+    shell: list[object] = []
+    monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: shell[0] if shell else None))
+    assert chosen(True) is None, "IPython is imported, and does not run"
+    shell.append(object())
     assert isinstance(chosen(True), ProgressBar)
 
 

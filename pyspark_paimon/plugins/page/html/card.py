@@ -37,15 +37,15 @@ class Grid:
         return cls(tuple(map(_text, header)), shown, title, max(len(rows) - MOST_ROWS, 0))
 
 
-def card(title: str, facts: Facts = (), grids: Iterable[Grid] = (), error: str | None = None) -> str:
-    """Return the HTML of a card.
+def card(title: str, facts: Facts = (), grids: Iterable[Grid] = (), error: str | None = None, *, fold: bool = False) -> str:
+    """Return the HTML of a card. ``fold``: the facts are shown on a click.
 
     >>> "<td" in card("<t>", [("a", "<b>")]), "<b>&lt;t&gt;</b>" in card("<t>"), "&lt;b&gt;" in card("", [("a", "<b>")])
     (True, True, True)
     """
     shown = [(_text(name), _text(value)) for name, value in facts]
     template = template_environment("pyspark_paimon.plugins.page.html").get_template("card.html.j2")
-    text: str = template.render(title=_text(title), facts=shown, grids=tuple(grids), error=error)
+    text: str = template.render(title=_text(title), facts=shown, grids=tuple(grids), error=error, fold=fold)
     return text
 
 
@@ -53,11 +53,13 @@ def card_of(value: BaseModel) -> str:
     """Return the card of a model.
 
     Scalar fields, also in nested models, are facts. Lists of models are tables. Empty fields are left out.
+    A model with a sentence shows it, and folds its facts.
     """
     facts: list[tuple[str, object]] = []
     grids: list[Grid] = []
     _collect(value, "", facts, grids)
-    return card(type(value).__name__, facts, grids)
+    has_sentence = type(value).__str__ is not BaseModel.__str__
+    return card(f"{type(value).__name__}: {value}" if has_sentence else type(value).__name__, facts, grids, fold=has_sentence)
 
 
 def _collect(value: BaseModel, prefix: str, facts: list[tuple[str, object]], grids: list[Grid]) -> None:

@@ -108,7 +108,7 @@ def test_what_fails_to_be_drawn_is_drawn_as_its_error() -> None:
 
 def test_results_show_what_is_there() -> None:
     words = Seen(WriteResult(rows=1234, files=1, snapshot_id=7, removal=Removal(rows=5))._repr_html_()).words
-    assert {"WriteResult", "1,234", "removal rows", "5"} <= set(words)
+    assert {"WriteResult: dry run: would remove 5 rows", "1,234", "removal rows", "5"} <= set(words)
     assert "compact_snapshot_id" not in words
 
 
