@@ -107,6 +107,7 @@ if TYPE_CHECKING:
         TableChangeResult,
         TypeChangeResult,
     )
+    from pyspark_paimon.results.tables_result import TableOutcome, TablesResult
     from pyspark_paimon.results.tree_report import TreeAdvice, TreeBox, TreeBucket, TreeIndex, TreeReport, TreeSnapshot
     from pyspark_paimon.spark.client.session import spark_session, warm
     from pyspark_paimon.spark.install import InstallResult, install
@@ -197,6 +198,7 @@ _NAMES_BY_MODULE = {
         "TableChangeResult",
         "TypeChangeResult",
     ),
+    "pyspark_paimon.results.tables_result": ("TableOutcome", "TablesResult"),
     "pyspark_paimon.results.tree_report": ("TreeAdvice", "TreeBox", "TreeBucket", "TreeIndex", "TreeReport", "TreeSnapshot"),
     "pyspark_paimon.spark.client.session": ("spark_session", "warm"),
     "pyspark_paimon.spark.install": ("InstallResult", "install"),
@@ -333,8 +335,10 @@ __all__ = [
     "TableChangeResult",
     "TableExists",
     "TableNotFound",
+    "TableOutcome",
     "TableReader",
     "TableWriter",
+    "TablesResult",
     "TagExists",
     "TreeAdvice",
     "TreeBox",

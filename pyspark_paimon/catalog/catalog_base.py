@@ -11,6 +11,7 @@ from manifest.io.errors import TableExists, TableNotFound
 from manifest.options.catalog_options import CatalogOptions
 from paimon_base.errors import InvalidArgument, PaimonError, UnsupportedOption, did_you_mean
 from paimon_base.public import public
+from pyspark_paimon.catalog.table_rounds import TableRounds
 from pyspark_paimon.catalog.view import SPARK, View, ViewChanges, ViewStore
 from pyspark_paimon.request.validate import CheckedMethods
 from pyspark_paimon.results.results import Removal
@@ -49,7 +50,7 @@ class DatabaseExists(PaimonError, FileExistsError):
 
 
 @public
-class AnyCatalog(CheckedMethods, ABC):
+class AnyCatalog(TableRounds, CheckedMethods, ABC):
     """Base class of catalogs.
 
     Tables are named ``database.table``. A name without a database belongs to ``default``, or to that of the option ``default-database``.

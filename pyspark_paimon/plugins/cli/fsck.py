@@ -11,15 +11,18 @@ import typer
 
 from paimon_base.errors import InvalidArgument, PaimonError
 from paimon_base.lazy import LazyModule
+from pyspark_paimon.plugins.cli.all_tables import All, AllTables, Prometheus, Threads, refuse_without_all
 from pyspark_paimon.plugins.cli.output import print_grid, print_json, print_line
 from pyspark_paimon.plugins.cli.target import TableOption, destructive
 
 if TYPE_CHECKING:
+    from pyspark_paimon.catalog import catalog_base
     from pyspark_paimon.results import fsck_depth as depths
     from pyspark_paimon.results import results
     from pyspark_paimon.results.fsck_problem import Problem
     from pyspark_paimon.results.state_results import FsckResult
-else:  # help needs neither
+else:  # help needs none of them
+    catalog_base = LazyModule("pyspark_paimon.catalog.catalog_base")
     depths = LazyModule("pyspark_paimon.results.fsck_depth")
     results = LazyModule("pyspark_paimon.results.results")
 
@@ -39,7 +42,15 @@ RepairFlag = Annotated[
 
 @destructive
 def run_fsck(
-    target: TableOption, *, quick: Quick = False, deep: Deep = False, limit: ProblemLimit = 1000, repair: RepairFlag = False
+    target: TableOption,
+    *,
+    quick: Quick = False,
+    deep: Deep = False,
+    limit: ProblemLimit = 1000,
+    repair: RepairFlag = False,
+    every: All = False,
+    threads: Threads = 2,
+    prometheus: Prometheus = None,
 ) -> None:
     """Check the integrity of a table.
 
@@ -50,6 +61,12 @@ def run_fsck(
         if quick and deep:
             raise InvalidArgument("--quick and --deep cannot be used together; remove one of them")
         depth = depths.Depth.QUICK if quick else depths.Depth.DEEP if deep else depths.Depth.FOOTERS
+        if every and repair:
+            raise InvalidArgument("--repair is of one table; repair each that --all names")
+        if every:
+            AllTables(target, threads, prometheus).run(catalog_base.AnyCatalog.fsck, depth=depth)
+            return
+        refuse_without_all(prometheus)
         table = target.open()
         result = table.fsck(depth, limit=limit, repair=repair, dry_run=repair)
         if result.repairs and target.confirm(f"make {len(result.repairs)} repairs of {table.path}"):

@@ -10,6 +10,7 @@ import typer
 from paimon_base.errors import PaimonError
 from paimon_base.lazy import LazyModule
 from paimon_base.texts import count_text, size_text
+from pyspark_paimon.plugins.cli.all_tables import All, AllTables, Prometheus, Threads, refuse_without_all
 from pyspark_paimon.plugins.cli.output import print_grid, print_json, print_line
 from pyspark_paimon.plugins.cli.target import TableOption, on_table
 
@@ -19,11 +20,13 @@ if TYPE_CHECKING:
     from manifest.io import paths
     from manifest.snapshot import manager as snapshot_managers
     from manifest.storage import resolve
+    from pyspark_paimon.catalog import catalog_base
     from pyspark_paimon.table.table import Table
     from pyspark_paimon.views import table_views
 else:  # help needs none of them
     paths = LazyModule("manifest.io.paths")
     snapshot_managers = LazyModule("manifest.snapshot.manager")
+    catalog_base = LazyModule("pyspark_paimon.catalog.catalog_base")
     resolve = LazyModule("manifest.storage.resolve")
     table_views = LazyModule("pyspark_paimon.views.table_views")
 
@@ -33,11 +36,15 @@ _STATES = 100
 
 
 @on_table
-def inspect(target: TableOption) -> None:
+def inspect(target: TableOption, *, every: All = False, threads: Threads = 2, prometheus: Prometheus = None) -> None:
     """Show columns, options, snapshots and LSM levels of a table.
 
     Damaged parts are named, and the others are shown. Exit code 1 if a part cannot be read.
     """
+    if every:
+        AllTables(target, threads, prometheus).run(catalog_base.AnyCatalog.inspect)
+        return
+    refuse_without_all(prometheus)
     table, errors = target.open(), dict[str, str]()
     schema = table.table_schema
     snapshots = _try("snapshots", table.snapshots, errors)

@@ -99,6 +99,15 @@ def rows_to_file(scan: Rows, form: str, output: Path | None) -> int:
         return _WRITERS[form](scan, sink)
 
 
+def text_to_file(text: str, output: Path) -> None:
+    """Write a text file, replacing it at the end, so that it is never incomplete.
+
+    Raises ``InvalidArgument`` for a file that cannot be written.
+    """
+    with _sink(output) as sink:
+        sink.write(text.encode())
+
+
 def _csv(scan: Rows, sink: BinaryIO) -> int:
     import pyarrow.csv as pa_csv  # noqa: PLC0415  # loaded for this format only
 

@@ -9,14 +9,17 @@ import typer
 
 from paimon_base.lazy import LazyModule
 from paimon_base.texts import count_text, size_text
+from pyspark_paimon.plugins.cli.all_tables import All, AllTables, Prometheus, Threads, refuse_without_all
 from pyspark_paimon.plugins.cli.output import print_grid, print_json, print_line
 from pyspark_paimon.plugins.cli.scan import Columns, column_names
 from pyspark_paimon.plugins.cli.target import TableOption, destructive, on_table, options_of
 from pyspark_paimon.plugins.cli.write import Properties
 
 if TYPE_CHECKING:
+    from pyspark_paimon.catalog import catalog_base
     from pyspark_paimon.results import results
-else:  # help does not need it
+else:  # help needs neither
+    catalog_base = LazyModule("pyspark_paimon.catalog.catalog_base")
     results = LazyModule("pyspark_paimon.results.results")
 
 Full = Annotated[bool, typer.Option("--full", help="Merge all files, not only those that universal compaction picks.")]
@@ -53,8 +56,16 @@ def expire_old_snapshots(
     *,
     retain: Annotated[int | None, typer.Option("--retain", help="Number of snapshots to keep; default: the table's options.")] = None,
     older_than: OlderThan = None,
+    every: All = False,
+    threads: Threads = 2,
+    prometheus: Prometheus = None,
 ) -> None:
     """Delete old snapshots and the files that only they need."""
+    if every:
+        expire_all = catalog_base.AnyCatalog.expire_snapshots
+        AllTables(target, threads, prometheus).run(expire_all, changes="remove old snapshots", retain=retain, older_than=older_than)
+        return
+    refuse_without_all(prometheus)
     opened = target.open()
     expire = partial(opened.expire_snapshots, retain_min=retain, retain_max=retain, older_than=older_than)
     would = expire(dry_run=True).snapshots
@@ -89,12 +100,17 @@ def show_orphans(
 
 
 @destructive
-def maintain(target: TableOption, *, full: Full = False) -> None:
+def maintain(target: TableOption, *, full: Full = False, every: All = False, threads: Threads = 2, prometheus: Prometheus = None) -> None:
     """Run all maintenance steps that the table's options require.
 
     The steps are partitions, compaction, indexes, tags, snapshots and orphan files. Run the command periodically, for example
     by cron. Exit code 1 if a step failed; the other steps still run.
     """
+    if every:
+        changes = "compact, and delete what has expired by its options,"
+        AllTables(target, threads, prometheus).run(catalog_base.AnyCatalog.maintenance, changes=changes, full=full)
+        return
+    refuse_without_all(prometheus)
     table = target.open()
     dry = target.dry_run or not target.confirm(f"compact {table.path} and delete what has expired by its options")
     maintained = table.maintenance(full=full, dry_run=dry)
