@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from fileindex.build.options import option_key
 from manifest.schema.table_schema import TableSchema
+from pyspark_paimon.operations.maintenance import without_index
 from pyspark_paimon.results.tree_report import TreeIndex
 
 BITMAP, BLOOM, ITEMS = "bitmap", "bloom-filter", "items"
@@ -24,18 +25,13 @@ def index_call(schema: TableSchema, *, add: Mapping[str, str] | None = None, rem
     >>> index_call(schema, remove={"a": "bitmap"})
     "table.alter_options({'file-index.bitmap.columns': None}).rewrite_file_index()"
     """
-    columns: dict[str, list[str]] = {}
-    for spec in schema.file_index.specs:
-        columns.setdefault(spec.index_type, []).append(str(spec.column))
     changes: dict[str, str | None] = {}
     for column, index_type in (remove or {}).items():
-        columns[index_type].remove(column)
-        prefix = option_key(index_type, column, "")
-        changes |= dict.fromkeys(name for name in schema.options if name.startswith(prefix))
-        changes[option_key(index_type, "columns")] = ",".join(columns[index_type]) or None
+        changes |= without_index(schema, column, index_type)
     for column, index_type in (add or {}).items():
-        columns.setdefault(index_type, []).append(column)
-        changes[option_key(index_type, "columns")] = ",".join(columns[index_type])
+        key = option_key(index_type, "columns")
+        declared = changes.get(key, schema.options.get(key))
+        changes[key] = f"{declared},{column}" if declared else column
     return f"table.alter_options({changes!r}).rewrite_file_index()"
 
 
