@@ -119,7 +119,7 @@ class SnapshotExpired(SnapshotNotFound):
 
 
 KEEP_SNAPSHOTS = (
-    "to keep a state for good, create a tag (create_tag); to keep what a reader has yet to see, give it a consumer (follow(consumer=...)); "
+    "to keep a state for good, create a tag (create_tag); to keep what a reader has yet to see, give it a consumer (follow(consumer=...), or 'consumer-id'); "
     "to keep all longer, raise 'snapshot.time-retained' or 'snapshot.num-retained.min'"
 )
 """Advice for readers of snapshots that expire."""
