@@ -367,7 +367,6 @@ class TestWithoutAMetastore:
             ({"uri": "thrift://x:1", "lock.type": "jdbc"}, UnsupportedOption, "that of its metastore"),
             ({"uri": "thrift://x:1", "lock.enabled": "perhaps"}, InvalidArgument, "'true' or 'false'"),
             ({"uri": "thrift://x:1", "hive-conf-dir": "/nowhere"}, InvalidArgument, "there is no /nowhere/hive-site.xml"),
-            ({"uri": "thrift://x:1", "format-table.enabled": "true"}, UnsupportedOption, "tables of plain files"),
         ],
     )
     def test_options_are_checked(self, given, kind, said, tmp_path):

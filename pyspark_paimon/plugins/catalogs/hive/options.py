@@ -26,8 +26,6 @@ _SITE_URIS, _SITE_SASL, _SITE_SSL, _TIMEOUT = (
 _FRAMED: Final = "hive.metastore.thrift.framed.transport.enabled"
 _REFUSED: Final = {
     "metastore.client.class": "classes of Java are not used",
-    "client-pool-cache.eviction-interval-ms": "no connections are held",
-    "client-pool-cache.keys": "no connections are held",
 }
 _ADDRESS: Final = re.compile(r"(?:thrift://)?(\[[^\]]+\]|[^:/@\s]+):(\d{1,5})/?")
 _EXAMPLE: Final = "{'metastore': 'hive', 'uri': 'thrift://host:9083', 'warehouse': '/path', ...}"
