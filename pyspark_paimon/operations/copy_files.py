@@ -18,15 +18,13 @@ from manifest.entry.index_manifest import DELETION_VECTORS, HASH
 from manifest.entry.live import EntryFilter
 from manifest.io.checksum import with_checksum
 from manifest.io.errors import SnapshotNotFound, TableExists, UnsupportedTable
-from manifest.io.output_file import OutputFile
 from manifest.io.paths import TablePaths, split_branch
-from manifest.io.storage_errors import storage_errors
 from manifest.snapshot.snapshot import EMPTY_TABLE, ReadState, SnapshotKey
 from manifest.storage.resolve import file_io_for
-from manifest.storage.schemes import scheme_of
 from manifest.store import FileStore
 from paimon_base.errors import CorruptFile, InvalidArgument
 from pyspark_paimon.jobs.task_operation import TaskOperation
+from pyspark_paimon.operations.copy_history import BesideStorage, copy_file
 from pyspark_paimon.operations.history.tags import CreateTag, DeleteTag
 from pyspark_paimon.request.answers import SchemaJson
 from pyspark_paimon.request.bound import BoundFilter
@@ -48,17 +46,16 @@ if TYPE_CHECKING:
 
 _COPIED = frozenset([DELETION_VECTORS, HASH, *SortedIndexKind])
 """Types of index files whose contents do not depend on the place of the table."""
-_CHUNK = 1 << 20
 _PIN_MILLIS = 86_400_000
 """A copy that was killed keeps its snapshot for a day."""
 _PATH = "path"
 _OTHER_BRANCHES = frozenset({"scan.fallback-branch", "scan.primary-branch"})
 
 
-class CopySchemas(Operation[SchemaJson]):
+class CopySchemas(BesideStorage, Operation[SchemaJson]):
     """Create a table with all schemas of this one.
 
-    ``target``: directory of the new table, on the same storage.
+    ``target``: directory of the new table.
     """
 
     target: str
@@ -76,9 +73,7 @@ class CopySchemas(Operation[SchemaJson]):
                 f"{store.root}: option 'data-evolution.enabled': columns in newer files win by their sequence numbers, and those start again "
                 "in a copy, so later changes would be lost; write the rows instead"
             )
-        file_io, root = file_io_for(self.target, store.storage)
-        if scheme_of(root) != scheme_of(store.root):
-            raise InvalidArgument(f"{root}: a copy must be on the storage of its table, {store.root}; write the rows instead")
+        file_io, root = file_io_for(self.target, self.beside)
         if split_branch(root)[0] != root:
             raise InvalidArgument(f"{root}: a copy is a table, not a branch of one; name another directory")
         paths, contents = TablePaths(root), dict[str, bytes]()
@@ -113,7 +108,7 @@ def _files_below(file_io: FileIO, directory: str) -> Iterator[str]:
             yield path
 
 
-class CopyFiles(TaskOperation[CopyResult]):
+class CopyFiles(BesideStorage, TaskOperation[CopyResult]):
     """Copy the files of a tagged snapshot into this table.
 
     ``source``: path of the other table. ``tag``: tag of the snapshot. ``predicate``: filter on partition columns. None: all.
@@ -134,7 +129,7 @@ class CopyFiles(TaskOperation[CopyResult]):
         store.check_writable()
         if store.snapshots.latest() is not None:
             raise TableExists(f"{store.root}: other commits wrote rows into the copy; nothing was copied into it")
-        entries, indexed = self._files_of(self._source(store))
+        entries, indexed = self._files_of(self._source())
         files = (Task(e.partition.hex(), e.bucket, e.file.file_size, e.file.file_name) for e in entries)
         sizes: Counter[BucketId] = Counter()
         for index in indexed:
@@ -145,7 +140,7 @@ class CopyFiles(TaskOperation[CopyResult]):
     def prepare(self, store: FileStore, base: SnapshotKey, tasks: Sequence[Task], threads: int) -> Worker:
         """Find the files, and return the worker that copies them."""
         del base, tasks, threads
-        source = self._source(store)
+        source = self._source()
         listed, indexed = self._files_of(source)
         entries = {(e.partition, e.bucket, e.file.file_name): e for e in listed}
         totals = {(e.partition, e.bucket): e.total_buckets for e in entries.values()}
@@ -182,8 +177,8 @@ class CopyFiles(TaskOperation[CopyResult]):
             files=run.total("files"), rows=run.total("rows"), bytes=run.total("bytes"), snapshot_id=run.snapshot_id, seconds=run.seconds
         )
 
-    def _source(self, store: FileStore) -> FileStore:
-        return FileStore.open(self.source, store.file_io)
+    def _source(self) -> FileStore:
+        return FileStore.open(self.source, self.beside)
 
     def _files_of(self, source: FileStore) -> tuple[list[ManifestEntry], list[IndexManifestEntry]]:
         """Return the data files to copy, and the index files of their partitions."""
@@ -230,40 +225,26 @@ def _copy_indexes(source: FileStore, target: FileStore, task: Task, total: int, 
 
 
 def _copy(source: FileIO, path: str, target: FileIO, new: str, size: int | None) -> None:
-    """Copy a file durably. Raises ``CorruptFile`` if it has another size."""
-    output = OutputFile(target, new)
     try:
-        with storage_errors(path), source.open_input(path) as stream:
-            while chunk := stream.read(_CHUNK):
-                with storage_errors(new):
-                    output.open().write(chunk)
-        copied = output.finish()
-        _check_size(path, copied, size)
+        copy_file(source, path, target, new, size)
     except FileNotFoundError as error:
-        output.abort()
         raise CorruptFile(path, "is missing, but the snapshot that is copied needs it; nothing was committed") from error
-    except BaseException:
-        output.abort()
-        raise
 
 
-def _check_size(path: str, copied: int, expected: int | None) -> None:
-    if expected is not None and copied != expected:
-        raise CorruptFile(path, f"has {copied} bytes instead of {expected}; nothing was committed")
-
-
-def copy_table(source: Engine, target: Engine, predicate: Predicate | None, commit_id: str) -> CopyResult:
+def copy_table(
+    source: Engine, target: Engine, predicate: Predicate | None, commit_id: str, storages: tuple[FileIO | None, FileIO | None]
+) -> CopyResult:
     """Copy a table into a new one.
 
-    A temporary tag keeps the snapshot meanwhile.
+    A temporary tag keeps the snapshot meanwhile. ``storages``: of source and target, where this process reaches them.
     """
-    source.run(CopySchemas(target=target.path))
+    source.run(CopySchemas(target=target.path).with_storage(storages[1]))
     if source.ask(Pin(travel=TravelRequest())) is None:
         return CopyResult()
     pin = f"copy-{commit_id}"
     source.run(CreateTag(name=pin, retained_ms=_PIN_MILLIS))
     try:
-        return target.run(CopyFiles(commit_id=commit_id, source=source.path, tag=pin, predicate=predicate))
+        return target.run(CopyFiles(commit_id=commit_id, source=source.path, tag=pin, predicate=predicate).with_storage(storages[0]))
     finally:
         with suppress(SnapshotNotFound):  # a concurrent rollback deletes the tag, too
             source.run(DeleteTag(name=pin))

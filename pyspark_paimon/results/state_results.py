@@ -223,7 +223,7 @@ class MissingFilesResult(Result):
 class CopyResult(Result):
     """Result of a copy of a table's files.
 
-    ``snapshot_id``: snapshot of the new table. None: the source has no rows.
+    ``rows``: 0 for a copy with history. ``snapshot_id``: newest snapshot of the new table. None: the source has no rows.
     """
 
     files: int = 0
@@ -240,5 +240,6 @@ class CopyResult(Result):
         """
         if self.snapshot_id is None:
             return "no file to copy"
-        copied = f"{count_text(self.files, 'file')} with {count_text(self.rows, 'row')} and {size_text(self.bytes)}"
+        rows = f"with {count_text(self.rows, 'row')} and " if self.rows else "and "
+        copied = f"{count_text(self.files, 'file')} {rows}{size_text(self.bytes)}"
         return f"{copied} copied, {self.seconds:.2f} s, snapshot {self.snapshot_id}"

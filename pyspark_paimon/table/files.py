@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from fileindex.predicate.tree import TRUE
 from manifest.io.paths import MAIN_BRANCH, split_branch
+from manifest.storage.schemes import scheme_of
 from paimon_base.errors import InvalidArgument
 from paimon_base.lazy import LazyModule
 from paimon_base.plugins import plugin
@@ -19,11 +21,13 @@ from pyspark_paimon.table.role import TableRole
 from pyspark_paimon.typing import Filter
 
 if TYPE_CHECKING:
-    from pyspark_paimon.operations import copy_files, missing_files, purge
+    from manifest.io.file_io import FileIO
+    from pyspark_paimon.operations import copy_files, copy_history, missing_files, purge
     from pyspark_paimon.request.engine import Engine
     from pyspark_paimon.results.state_results import CopyResult, MissingFilesResult, PurgeResult, TableChangeResult
 else:
     copy_files = LazyModule("pyspark_paimon.operations.copy_files")
+    copy_history = LazyModule("pyspark_paimon.operations.copy_history")
     missing_files = LazyModule("pyspark_paimon.operations.missing_files")
     purge = LazyModule("pyspark_paimon.operations.purge")
 
@@ -36,7 +40,14 @@ class TableFiles(TableRole):
     ()
     """
 
-    def copy_to(self, path: str | os.PathLike[str], *, filter: Filter = None) -> CopyResult:  # noqa: A002  # as in scan
+    def copy_to(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        filter: Filter = None,  # noqa: A002  # as in scan
+        history: bool = False,
+        storage_options: Mapping[str, Any] | None = None,
+    ) -> CopyResult:
         """Copy the newest state into a new table, file by file.
 
         No row is decoded. Data files, their indexes, deletion vectors and hash indexes keep their names, and all versions of the schema
@@ -44,14 +55,19 @@ class TableFiles(TableRole):
         Paimon's procedure ``copy`` does this.
 
         Args:
-            path: Directory of the new table, on the same storage.
+            path: Directory of the new table, on any storage.
             filter: Copy only partitions whose columns satisfy this filter.
+            history: Copy snapshots, changelogs, tags, branches and consumers, too, each as it is. A repeat copies what is new, and removes
+                snapshots and tags that the table no longer has. Their files are orphans of the copy.
+            storage_options: Access to the object store of ``path``, as in ``Table.open``. None: the table's own on the same kind of storage.
 
         Raises:
-            TableExists: Something is at ``path``. A copy that was killed is there, too: delete it first.
+            TableExists: Something else is at ``path``. Without ``history`` a copy that was killed is there, too: delete it first.
             InvalidArgument, InvalidFilter, UnknownColumn: An argument is not valid.
-            UnsupportedTable: The table reads another branch, or has global indexes.
+            UnsupportedTable: The table reads another branch, or has global indexes. With ``history``: the table is a branch, or has files
+                or snapshots elsewhere.
             CorruptFile: A file is missing or has another size. Nothing is committed.
+            CommitGaveUp: Snapshots expire faster than they are copied.
 
         >>> import tempfile
         >>> from pyspark_paimon import Table
@@ -61,18 +77,27 @@ class TableFiles(TableRole):
         >>> done.files, done.snapshot_id, Table.open(target).count()
         (1, 1, 3)
         """
-        predicate = partition_filter(filter, self.table_schema, "a copy")
-        return copy_files.copy_table(self._engine, self._beside(path), predicate, commit_identity(None))
+        target, storages = self._beside(path, storage_options)
+        if not history:
+            predicate = partition_filter(filter, self.table_schema, "a copy")
+            return copy_files.copy_table(self._engine, target, predicate, commit_identity(None), storages)
+        if filter is not None:
+            raise InvalidArgument("copy_to: history=True copies all rows; leave out 'filter', or copy the newest state alone")
+        return self._engine.run(copy_history.CopyHistory(target=target.path).with_storage(storages[1]))
 
-    def _beside(self, path: str | os.PathLike[str]) -> Engine:
-        """Return the engine of another table on the same storage."""
+    def _beside(
+        self, path: str | os.PathLike[str], storage_options: Mapping[str, Any] | None
+    ) -> tuple[Engine, tuple[FileIO | None, FileIO | None]]:
+        """Return the engine of another table, and the storages of both that this process reaches."""
         engine = self._engine
         if engine.spark is not None:
-            return engine_for(path, engine.spark)
+            return engine_for(path, engine.spark, storage_options=storage_options), (None, None)
         from pyspark_paimon.local.engine import LocalEngine  # noqa: PLC0415  # loads the storage engine
 
         file_io = engine.file_io if isinstance(engine, LocalEngine) else None  # a system table is refused by its first operation
-        return LocalEngine(path, file_io=file_io)
+        shared = storage_options is None and scheme_of(os.fspath(path)) == scheme_of(engine.path)
+        target = LocalEngine(path, file_io=file_io if shared else None, storage_options=storage_options)
+        return target, (file_io, target.file_io)
 
     def purge_files(self, *, dry_run: bool = False) -> PurgeResult:
         """Delete all rows, and everything that keeps files.

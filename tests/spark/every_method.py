@@ -220,6 +220,8 @@ def upkeep(spark, table) -> None:
     table.expire_snapshots(retain_max=1, retain_min=1)
     assert pyspark_paimon.sql(spark, f"SELECT count(*) FROM paimon.`{table.path}`").first()[0] == table.count()
     assert table.copy_to(f"{folder}/copied", filter="p = 'a'").snapshot_id == 1
+    assert table.copy_to(f"{folder}/backup", history=True).snapshot_id == table.snapshots()["snapshot_id"][-1].as_py()
+    assert Table.open(f"{folder}/backup", spark).count() == table.count()
     assert table.remove_unexisting_files().paths == ()
     assert table.repair_earliest_snapshot(table.snapshots()["snapshot_id"][0].as_py()).snapshots == 0
     copied = Table.open(f"{folder}/copied", spark)

@@ -47,6 +47,7 @@ COMMANDS = {
     ),
     "expire-snapshots": ("upkeep.expire_old_snapshots", "Delete old snapshots and the files that only they need."),
     "orphans": ("upkeep.show_orphans", "Show orphan files; with --remove delete them."),
+    "copy": ("upkeep.copy_files", "Copy the newest rows, or the whole table with its history, to another directory."),
     "fsck": ("fsck.run_fsck", "Check the integrity of a table."),
     "alter": ("alter.alter", "Change columns and options without rewriting files."),
     "history": ("history.show_history", "Show commits, snapshots, tags, branches, schemas, partitions or consumers."),

@@ -1,4 +1,4 @@
-"""Commands ``compact``, ``analyze``, ``expire-snapshots``, ``orphans`` and ``maintain``."""
+"""Commands ``compact``, ``analyze``, ``expire-snapshots``, ``orphans``, ``copy`` and ``maintain``."""
 
 from __future__ import annotations
 
@@ -97,6 +97,19 @@ def show_orphans(
         return
     print_grid(None, ("file", "size"), [(file.path, size_text(file.size)) for file in shown])
     print_line(f"{len(shown)} deleted" if removed else f"{len(shown)} found")
+
+
+@on_table
+def copy_files(
+    target: TableOption,
+    path: Annotated[str, typer.Argument(metavar="PATH", help="Directory of the copy, on any storage.")],
+    *,
+    whole: Annotated[
+        bool, typer.Option("--history", help="Copy snapshots, tags and branches, too. A repeat copies what is new: a backup.")
+    ] = False,
+) -> None:
+    """Copy the newest rows, or the whole table with its history, to another directory."""
+    target.report(target.open().copy_to(path, history=whole, storage_options=target.storage or None))
 
 
 @destructive

@@ -25,6 +25,7 @@ from pyspark_paimon.operations.change_files import ChangeFiles
 from pyspark_paimon.operations.change_rows import DeleteRows, MergeRows, UpdateRows, WriteRows
 from pyspark_paimon.operations.compact import Compact, MovePostponed
 from pyspark_paimon.operations.copy_files import CopyFiles, CopySchemas
+from pyspark_paimon.operations.copy_history import CopyHistory
 from pyspark_paimon.operations.create import CreateTable
 from pyspark_paimon.operations.expire import ExpireSnapshots, ListOrphans, RemoveOrphans
 from pyspark_paimon.operations.history.branches import CreateBranch, DeleteBranch, FastForward, RenameBranch
@@ -143,6 +144,7 @@ def operations(table: Table) -> list[Operation[Any]]:
         ExpirePartitions(commit_id="c"),
         RemoveUnexistingFiles(commit_id="c", dry_run=True),
         CopySchemas(target="/w/copy"),
+        CopyHistory(target="/w/copy"),
         CopyFiles(commit_id="c", source="/w/t", tag="v1", predicate=Compare(ColumnRef("day"), Op.EQ, 2)),
         ExpireSnapshots(retain_min=1),
         RewriteStored(commit_id="c", row_filter=Compare(ColumnRef("id"), Op.EQ, 2)),
