@@ -33,7 +33,7 @@ class TableRole(CheckedMethods):
         def __getattr__(self, name: str) -> Any:
             from pyspark_paimon.table.other_names import missing_text  # noqa: PLC0415  # seldom needed
 
-            raise AttributeError(missing_text(name), name=name, obj=self)
+            raise AttributeError(missing_text(type(self), name), name=name, obj=self)
 
         def __bool__(self) -> bool:
             return True  # not the number of rows

@@ -77,6 +77,13 @@ class Scan(CheckedMethods, Readable):
     _outputs: Outputs | None = None
     _tally: ScanTally = field(default_factory=ScanTally, init=False)
 
+    if not TYPE_CHECKING:  # type checkers report unknown names by themselves
+
+        def __getattr__(self, name: str) -> Any:
+            from pyspark_paimon.table.other_names import missing_text  # noqa: PLC0415  # seldom needed
+
+            raise AttributeError(missing_text(type(self), name), name=name, obj=self)
+
     @property
     def counters(self) -> ScanCounters | None:
         """Counters of the last completed read; None before the first.
@@ -215,7 +222,7 @@ class Scan(CheckedMethods, Readable):
 
         Args:
             wanted: Functions by column: ``{"n": "count", "amount": ["min", "max", "sum"]}`` gives ``n``, ``amount_min``,
-                ``amount_max`` and ``amount_sum``; also ``avg`` and ``count_distinct``. Parts of columns (``"s.a"``) have functions, too.
+                ``amount_max`` and ``amount_sum``; also ``avg`` (or ``mean``) and ``count_distinct``. Parts of columns (``"s.a"``) have functions, too.
                 ``count`` of a name that is not a column counts rows; ``count`` and ``count_distinct`` of a column ignore nulls.
                 A computed column of the scan hides the stored column of its name, here and in ``by``.
             by: Columns and parts of columns to group by, or expressions by name. Groups of partition columns need no rows. Nulls

@@ -11,7 +11,8 @@ import pyarrow as pa
 import pytest
 
 from pyspark_paimon import InvalidArgument, Table
-from pyspark_paimon.table.other_names import CALLS
+from pyspark_paimon.table.other_names import CALLS, SCAN_CALLS
+from pyspark_paimon.table.scan import Scan
 
 
 @pytest.mark.parametrize("name", sorted(CALLS))
@@ -21,6 +22,34 @@ def test_a_name_of_another_library_is_answered_with_ours(tmp_path: Path, name: s
         getattr(table, name)
     methods = re.findall(r"(?:^|and |or )(\w+)", CALLS[name])
     assert all(hasattr(Table, method) or method == "pyspark_paimon" for method in methods)
+
+
+@pytest.mark.parametrize("name", sorted(SCAN_CALLS))
+def test_a_scan_answers_names_of_other_libraries_and_a_table_by_its_scan(tmp_path: Path, name: str) -> None:
+    table = Table.create(tmp_path / "t", "id BIGINT")
+    with pytest.raises(AttributeError, match=re.escape(f"Scan has no '{name}'; use scan.{SCAN_CALLS[name]}")):
+        getattr(table.scan(), name)
+    if not hasattr(Table, name):
+        with pytest.raises(AttributeError, match=re.escape(f"Table has no '{name}'; use table.")):
+            getattr(table, name)
+    methods = re.findall(r"(?:^| or )(?!pyarrow)(\w+)", SCAN_CALLS[name])
+    assert methods
+    assert all(hasattr(Scan, method) for method in methods)
+
+
+def test_names_of_the_other_class_and_typos_are_answered(tmp_path: Path) -> None:
+    table = Table.create(tmp_path / "t", "id BIGINT")
+    for owner in (table.scan(), table):
+        other = Table if isinstance(owner, Scan) else Scan
+        for name in dir(other):
+            if not name.startswith("_") and not hasattr(type(owner), name) and name not in vars(owner):
+                with pytest.raises(AttributeError, match=f"has no '{name}'; use (table|scan)\\."):
+                    getattr(owner, name)
+    with pytest.raises(AttributeError, match=r"^Scan has no 'to_pandsa', did you mean 'to_pandas'$"):
+        table.scan().to_pandsa  # noqa: B018
+    with pytest.raises(AttributeError, match=r"^Scan has no 'order_by'; use table\.scan\(filter, order_by"):
+        table.scan().order_by  # noqa: B018
+    assert pickle.loads(pickle.dumps(table.scan())).count() == copy.copy(table.scan()).count() == 0
 
 
 def test_unknown_names_and_copies_are_as_usual(tmp_path: Path) -> None:
