@@ -15,6 +15,8 @@ from sparkexpr.values.column_type import Kind
 
 _TOKEN = re.compile(r"\s*(`(?:[^`]|``)+`|\"[^\"]+\"|'(?:[^']|'')*'|\w+|[<>(),:.])")
 _MAX_DEPTH = 50
+_NEED_LENGTH = {"CHAR": "STRING", "VARCHAR": "STRING", "VARBINARY": "BYTES"}
+"""Types that Paimon gives one character or byte without a length, and the type that has no length."""
 _CONSTRUCTED = frozenset({"ARRAY", "MULTISET", "MAP", "STRUCT", "ROW", "VECTOR"})
 
 
@@ -196,12 +198,14 @@ class _Parser:
         return data_type
 
     def atomic(self, root: str, column: str) -> DataType:
-        words = [root]
+        words = ["BYTES" if root == "BINARY" and self.peek() != "(" else root]  # as in Spark
         if not (root[:1].isalpha() or root[:1] == "_"):
             self.next -= 1
             raise self.error(f"column '{column}' has no type: write it as in \"{column} STRING\"")
         if root == "DOUBLE" and self.accept("PRECISION"):
             words.append("PRECISION")
+        if root in _NEED_LENGTH and self.peek() != "(":
+            raise UnsupportedType(f"column '{column}': {root} needs a length: {root}(20); {_NEED_LENGTH[root]} has none")
         if self.accept("("):
             words.append("(")
             while self.peek() not in {")", ""}:

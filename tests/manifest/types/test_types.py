@@ -203,6 +203,16 @@ def test_broken_column_lists_are_refused(text: str) -> None:
         parse_ddl(text)
 
 
+@pytest.mark.parametrize("around", ["{}", "{} NOT NULL", "ARRAY<{}>", "MAP<STRING, {}>", "STRUCT<f: {}>"])
+def test_a_type_of_one_character_is_asked_for(around: str) -> None:
+    for text, unbounded in (("VARCHAR", "STRING"), ("char", "STRING"), ("VARBINARY", "BYTES")):
+        with pytest.raises(UnsupportedType, match=rf"{text.upper()} needs a length: {text.upper()}\(20\); {unbounded} has none"):
+            parse_ddl(f"id INT, c {around.format(text)}")
+        assert f"{text.upper()}(3)" in str(parse_ddl(f"c {around.format(text + '(3)')}")[0].type)
+    assert parse_ddl(f"c {around.format('BINARY')}") == parse_ddl(f"c {around.format('BYTES')}")
+    assert DataType.from_json("VARCHAR") == DataType.from_json("VARCHAR(1)")  # of schema files, as in Paimon
+
+
 def test_column_lists_take_sparks_spelling() -> None:
     fields = parse_ddl("`my id` long not null comment 'it''s', s struct<a: int, b: array<string>>, t timestamp_ntz")
     assert [f"{field.name} {field.type}" for field in fields] == [
