@@ -5,7 +5,7 @@ They are frozen values. Users can print them and programs can dump them as JSON.
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 from pydantic import Field
 
@@ -22,7 +22,7 @@ class Removal(Result):
     ``files``: files to delete, with their size ``bytes``.
     ``data_files`` and ``manifests`` (with manifest lists) are parts of ``files``.
     Commits delete no files: there, ``files`` are those that the newest snapshot would no longer list.
-    ``rows``: physical rows in files that would no longer be read.
+    ``rows``: physical rows in files that would no longer be read. ``verb``: ``update`` where the rows get other values instead.
     """
 
     snapshots: int = 0
@@ -33,6 +33,7 @@ class Removal(Result):
     files: int = 0
     rows: int = 0
     bytes: int = 0
+    verb: Literal["remove", "update"] = "remove"
 
     def __str__(self) -> str:
         """Return what would be lost.
@@ -52,7 +53,7 @@ class Removal(Result):
 
 def dry_run_text(removal: Removal) -> str:
     """Return the sentence of a dry run."""
-    return f"dry run: would remove {removal}"
+    return f"dry run: would {removal.verb} {removal}"
 
 
 class Outcome(Message):

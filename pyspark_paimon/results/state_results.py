@@ -107,6 +107,7 @@ class TableChangeResult(Result):
     ``snapshot_id``: snapshot tagged, rolled back to, or created.
     ``snapshots``, ``data_files``, ``manifests``: number of deleted objects.
     ``tags``: tags created or deleted. ``partitions`` (``day=2024-01-31``): partitions dropped. ``repairs``: repairs made.
+    ``done``: what happened to branches and consumers, as texts.
     In a dry run these are the planned changes, and ``removal`` has details.
     """
 
@@ -117,6 +118,7 @@ class TableChangeResult(Result):
     tags: tuple[str, ...] = ()
     partitions: tuple[str, ...] = ()
     repairs: tuple[Repair, ...] = ()
+    done: tuple[str, ...] = ()
     removal: Removal | None = None
 
     def __str__(self) -> str:
@@ -134,6 +136,7 @@ class TableChangeResult(Result):
             f"tags {', '.join(self.tags)}" if self.tags else None,
             f"partitions {', '.join(self.partitions)}" if self.partitions else None,
             f"{count_text(len(self.repairs), 'repair')}" if self.repairs else None,
+            *self.done,
         )
         return changes or "nothing to do"
 

@@ -308,7 +308,8 @@ class TableRows(TableRole):
         if not dry_run:
             return self._engine.run(change)
         counted = count_change(self._engine, change)
-        return results.WriteResult(rows=counted, files=0, snapshot_id=None, removal=results.Removal(rows=counted))
+        removal = results.Removal(rows=counted, verb="update" if isinstance(change, change_rows.UpdateRows) else "remove")
+        return results.WriteResult(rows=counted, files=0, snapshot_id=None, removal=removal)
 
     def _predicate(self, verb: str, filter: Filter, params: Mapping[str, object] | None) -> Predicate:  # noqa: A002  # as above
         """Return the bound filter of a change.

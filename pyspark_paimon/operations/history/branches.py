@@ -19,7 +19,7 @@ class CreateBranch(Operation[TableChangeResult]):
     def run(self, table: OpenTable) -> TableChangeResult:
         """Copy the schemas and the tag's snapshot."""
         create_branch(table.store(), self.name, self.tag)
-        return TableChangeResult()
+        return TableChangeResult(done=(f"branch '{self.name}' created",))
 
 
 class DeleteBranch(HistoryChange):
@@ -29,7 +29,7 @@ class DeleteBranch(HistoryChange):
 
     def change(self, store: FileStore) -> TableChangeResult:
         """Delete the branch and the files that only it used."""
-        return result_of(delete_branch(store, self.name))
+        return result_of(delete_branch(store, self.name), f"branch '{self.name}' deleted")
 
     def branch_to_delete(self, store: FileStore) -> FileStore | None:
         """Return the branch, if it exists."""
@@ -47,7 +47,7 @@ class RenameBranch(Operation[TableChangeResult]):
     def run(self, table: OpenTable) -> TableChangeResult:
         """Rename its directory."""
         rename_branch(table.store(), self.name, self.new_name)
-        return TableChangeResult()
+        return TableChangeResult(done=(f"branch '{self.name}' renamed to '{self.new_name}'",))
 
 
 class FastForward(HistoryChange):
@@ -57,4 +57,4 @@ class FastForward(HistoryChange):
 
     def change(self, store: FileStore) -> TableChangeResult:
         """Copy the branch's snapshots and delete main's newer ones."""
-        return result_of(fast_forward(store, self.name))
+        return result_of(fast_forward(store, self.name), f"history of branch '{self.name}' taken")

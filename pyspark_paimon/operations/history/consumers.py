@@ -30,7 +30,8 @@ class ResetConsumer(Operation[TableChangeResult]):
             )
         else:
             store.snapshots.record_consumer(self.name, self.following)
-        return TableChangeResult(snapshot_id=self.following)
+        done = "deleted" if self.following is None else f"reads snapshot {self.following} next"
+        return TableChangeResult(snapshot_id=self.following, done=(f"consumer '{self.name}' {done}",))
 
 
 class ClearConsumers(Operation[TableChangeResult]):
@@ -46,10 +47,10 @@ class ClearConsumers(Operation[TableChangeResult]):
         """Delete the consumer files."""
         store = table.store()
         including, excluding = _pattern("including", self.including or ".*"), _pattern("excluding", self.excluding or r"(?!)")
-        for name in store.snapshots.consumers():
-            if including.fullmatch(name) and not excluding.fullmatch(name):
-                store.snapshots.delete_consumer(name)
-        return TableChangeResult()
+        names = [name for name in store.snapshots.consumers() if including.fullmatch(name) and not excluding.fullmatch(name)]
+        for name in names:
+            store.snapshots.delete_consumer(name)
+        return TableChangeResult(done=tuple(f"consumer '{name}' deleted" for name in names))
 
 
 def _pattern(argument: str, text: str) -> re.Pattern[str]:

@@ -66,6 +66,8 @@ def removal_of(counts: RemovalCounts, **more_counts: Any) -> Removal:
     return Removal(data_files=counts.data_files, files=counts.files, rows=counts.rows, bytes=counts.bytes, **more_counts)
 
 
-def result_of(removed: Removed) -> TableChangeResult:
+def result_of(removed: Removed, *done: str) -> TableChangeResult:
     """Return the result of a deletion."""
-    return TableChangeResult(snapshots=removed.snapshots, tags=removed.tags, data_files=removed.data_files, manifests=removed.manifests)
+    return TableChangeResult(
+        snapshots=removed.snapshots, tags=removed.tags, data_files=removed.data_files, manifests=removed.manifests, done=done
+    )

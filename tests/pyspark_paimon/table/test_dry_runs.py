@@ -132,6 +132,9 @@ def test_what_is_lost_is_counted_in_rows(home: Path) -> None:
         == table.write(rows("2020-01-01", range(1)), "overwrite", dry_run=True).removal
     )
     assert table.delete("id < 4", dry_run=True).removal == Removal(rows=7)
+    assert str(table.delete("id < 4", dry_run=True)) == "dry run: would remove 7 rows"
+    column = next(name for name in table.schema.names if name not in {*table.primary_keys, *table.partition_keys})
+    assert str(table.update("id < 4", values={column: None}, dry_run=True)) == "dry run: would update 7 rows"
     assert table.delete_branch("side", dry_run=True).removal.rows == 5
     assert table.rollback_to(2, dry_run=True).removal.snapshots == 2
     assert table.restore(1, dry_run=True).partitions == ("day=2020-01-02",)

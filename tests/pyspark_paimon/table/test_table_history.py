@@ -271,3 +271,20 @@ def test_a_scan_reads_its_own_snapshot_or_none_after_a_rollback(table_root, wher
     table.fast_forward("side")
     assert keys(table, tag="two") == [1, 2, 3]
     assert sorted(of_tag.to_arrow()["id"].to_pylist()) == [1, 2, 3]
+
+
+def test_a_change_says_what_it_did(table) -> None:
+    table.create_tag("v1")
+    for name in ("kept", "gone"):
+        table.create_branch(name, "v1")
+    done = {
+        "snapshot 3, consumer 'c' reads snapshot 3 next": table.reset_consumer("c", 3),
+        "consumer 'c' deleted": table.reset_consumer("c"),
+        "1 snapshot with 0 data files and 0 manifests deleted, tags v1, branch 'gone' deleted": table.delete_branch("gone"),
+        "history of branch 'kept' taken": table.fast_forward("kept"),
+        "nothing to do": table.clear_consumers(),
+    }
+    assert {text: str(change) for text, change in done.items()} == {text: text for text in done}
+    for name in ("a", "b"):
+        table.reset_consumer(name, 1)
+    assert str(table.clear_consumers()) == "consumer 'a' deleted, consumer 'b' deleted"

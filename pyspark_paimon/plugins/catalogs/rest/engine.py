@@ -141,13 +141,14 @@ class RestEngine(LocalEngine):
                 return self._roll_back(self.store(), operation)
             case CreateBranch(name=name, tag=tag):
                 api.create_branch(table, name, tag)
+                return TableChangeResult(done=(f"branch '{name}' created",))
             case DeleteBranch(name=name):
                 api.delete_branch(table, name)
+                return TableChangeResult(done=(f"branch '{name}' deleted",))
             case FastForward(name=name):
                 api.forward_branch(table, name)
-            case _:
-                return None
-        return TableChangeResult()
+                return TableChangeResult(done=(f"history of branch '{name}' taken",))
+        return None
 
     def _roll_back(self, store: FileStore, rollback: Rollback) -> TableChangeResult:
         target, newest = rollback.target(store), store.snapshots.latest_id()
