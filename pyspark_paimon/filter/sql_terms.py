@@ -229,6 +229,12 @@ def _term(node: exp.Expression, of: Callable[[exp.Expression], Term], column: Co
             return computation("in", (of(node.this), *map(GivenValue, literals_of(list_values(node.args["field"])))))
         case exp.In() if node.expressions:
             return computation("in", (of(node.this), *map(of, node.expressions)))
+        case exp.In() if node.args.get("query") is None:
+            column_text = node.this.sql(dialect="spark")
+            raise InvalidFilter(
+                f"'{column_text} IN ()' has no values; pass them as a parameter, which may be empty: \"{column_text} IN :values\" with "
+                "params={'values': [...]}"
+            )
         case exp.Between():
             return computation("between", (of(node.this), of(node.args["low"]), of(node.args["high"])))
     return _function(node, of)

@@ -29,6 +29,14 @@ Function: TypeAlias = AggregateName | Literal["avg", "count_distinct"]
 """Function of a result column. An average is computed of the sum and the count, distinct values are those of groups."""
 DISTINCT: Final = "count_distinct"
 FUNCTIONS: tuple[Function, ...] = (*AGGREGATES, "avg", DISTINCT)
+_SYNONYMS: Mapping[str, Function] = {
+    "mean": "avg",
+    "average": "avg",
+    "minimum": "min",
+    "maximum": "max",
+    "total": "sum",
+    "nunique": DISTINCT,
+}
 UNGROUPED = WITH_PARTS | {Kind.BLOB, Kind.GEOMETRY, Kind.GEOGRAPHY}
 """Kinds whose values are not compared."""
 _OF_AVERAGE: tuple[AggregateName, ...] = ("sum", "count")
@@ -126,9 +134,11 @@ def _functions(name: object, value: object) -> tuple[Function, ...]:
 
 
 def _function(name: object, value: object) -> Function:
-    for function in FUNCTIONS:
-        if isinstance(value, str) and value.lower() == function:
-            return function
+    if isinstance(value, str):
+        function_name = _SYNONYMS.get(value.lower(), value.lower())
+        for function in FUNCTIONS:
+            if function_name == function:
+                return function
     raise InvalidArgument(f"aggregate: {value!r:.40} of '{name}' is unknown; use one of {', '.join(FUNCTIONS)}")
 
 

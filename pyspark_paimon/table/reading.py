@@ -75,7 +75,8 @@ class TableReading(TableRole, Readable):
             filter: SQL text as after WHERE (``"city = 'Oslo' AND attrs['clicks'] > 3"``), a Spark Column, or an
                 expression of pyarrow or polars.
                 Names mean stored columns, as in WHERE.
-                Times without a zone are UTC. Column names match regardless of case if that is unambiguous. Computed conditions
+                Times without a zone in SQL text are of the zone of the process, of a ``time_zone`` block or of the Spark session;
+                in expressions of pyarrow and polars of UTC. Column names match regardless of case if that is unambiguous. Computed conditions
                 (``"lower(city) LIKE '%os%' AND amount % 2 = 0"``) follow Spark's ANSI rules: a sum that overflows is an error.
             columns: Columns to read, in this order. None: all. A list may have parts of columns: fields (``"s.a"``), entries
                 (``"attrs['clicks']"``) and elements (``"a[0]"``). A dict has expressions by name (``{"day": "date(ts)"}``), as SQL

@@ -165,7 +165,7 @@ def sql(spark: SparkSession, text: str, args: Parameters | None = None, *, catal
     Queries may read views of the catalog, system tables (t$files), and tables as of a version or a time. Spark runs all other statements.
 
     Args:
-        spark: Session that runs queries.
+        spark: Session that runs queries. Session and text may be turned round.
         text: One statement.
         args: Values of ``:name`` by name, or of ``?`` by position: ``{"day": date(2026, 1, 31)}``.
         catalog: Catalog whose tables may be named as ``db.t``.
@@ -177,6 +177,15 @@ def sql(spark: SparkSession, text: str, args: Parameters | None = None, *, catal
 
     >>> sql(spark, "CALL sys.create_tag(table => 'sales.orders', tag => 'v1')", catalog=Catalog("/warehouse")).show()  # doctest: +SKIP
     """
+    session: Any = spark
+    statement: Any = text
+    if isinstance(session, str):
+        session, statement = statement, session
+    if not isinstance(statement, str) or session is None or isinstance(session, str):
+        raise InvalidArgument(
+            f"sql needs a Spark session and a statement, sql(spark, 'SELECT ...'), not {spark!r:.60} and {text!r:.60}; see spark_session()"
+        )
+    spark, text = session, statement
     if args is not None:
         text = with_parameters(text, args, lambda: str(spark.conf.get(_RAW_TEXTS, "false")).lower() != "true")
     text = replace_max_pt(KnownTables(spark, catalog), text)

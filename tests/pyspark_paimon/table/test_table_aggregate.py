@@ -95,6 +95,8 @@ def test_averages_are_of_the_values_that_are_known(create, tmp_path):
     )
     found = table.scan().aggregate({"n": "avg", "m": ["avg", "sum"], "d": ["AVG"]})
     assert found.to_pylist() == [{"n_avg": 1.5, "m_avg": Decimal("-3.320000"), "m_sum": Decimal("-9.96"), "d_avg": float("inf")}]
+    assert table.scan().aggregate({"n": "mean", "m": ["average", "total"], "d": ["Mean"]}).equals(found)
+    assert table.scan().aggregate({"n": ["minimum", "maximum"]}).to_pylist() == [{"n_min": 1, "n_max": 2}]
     assert found.schema.field("m_avg").type == pa.decimal128(14, 6)
     by = table.scan().aggregate({"m": "avg", "n": "avg", "w": "avg"}, by="p")
     assert by["m_avg"].to_pylist() == [Decimal("0.015000"), Decimal("-9.990000"), None]
