@@ -70,6 +70,26 @@ CALLS = {
     "where": _READ,
 }
 """The call of ``Table`` for each name that ``Scan`` does not answer."""
+_SCAN_METHODS = frozenset(
+    ["aggregate", "counters", "explain", "limited", "narrowed", "plan", "projected", "snapshot_id", "to_arrow", "to_pandas", "to_spark"]
+)
+_TABLE_METHODS = frozenset(
+    [
+        "changelog",
+        "compact",
+        "delete",
+        "files",
+        "history",
+        "lookup",
+        "maintenance",
+        "merge",
+        "schemas",
+        "snapshots",
+        "tree",
+        "update",
+        "write",
+    ]
+)
 
 
 def missing_text(owner: type[Any], name: str) -> str:
@@ -79,17 +99,13 @@ def missing_text(owner: type[Any], name: str) -> str:
     >>> missing_text(Table, "optimize"), missing_text(Table, "compakt")
     ("Table has no 'optimize'; use table.compact()", "Table has no 'compakt', did you mean 'compact'")
     """
-    from pyspark_paimon.table.scan import Scan  # noqa: PLC0415  # it explains itself by this module
-    from pyspark_paimon.table.table import Table  # noqa: PLC0415  # as above
-
-    if issubclass(owner, Scan):
+    if owner.__name__ == "Scan":
         call = f"scan.{SCAN_CALLS[name]}" if name in SCAN_CALLS else None
-        if call is None and (name in CALLS or (name[0] != "_" and hasattr(Table, name))):
+        if call is None and (name in CALLS or name in _TABLE_METHODS):
             call = f"table.{CALLS.get(name, name)}"
     else:
-        call = CALLS.get(name) or (
-            f"scan().{SCAN_CALLS[name]}" if name in SCAN_CALLS else f"scan().{name}" if hasattr(Scan, name) else None
-        )
+        scan_call = SCAN_CALLS.get(name) or (name if name in _SCAN_METHODS else None)
+        call = CALLS.get(name) or (scan_call and f"scan().{scan_call}")
         call = call and f"table.{call}"
     if call:
         return f"{owner.__name__} has no '{name}'; use {call}"
