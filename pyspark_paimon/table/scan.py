@@ -272,6 +272,14 @@ class Scan(CheckedMethods, Readable):
         summaries = summarise(request) if computed or measures.row_counts else {}
         return aggregates.aggregate_table(summaries, measures, partitions, self.table_schema, distinct=numbers)
 
+    def _rows_if_small(self, max_bytes: int) -> pa.Table | None:
+        """Return the rows. None: their files have more than ``max_bytes``, or they are too large for an answer."""
+        from pyspark_paimon.request.scan_questions import IfSmall, ReadRows  # noqa: PLC0415  # see test_imports
+
+        question = ReadRows(request=self._request)
+        answer = self._engine.ask(IfSmall(question=question.to_text(), most_bytes=max_bytes))
+        return None if answer is None else question.answer_of(answer)
+
     def _aggregate_cheaply(self, functions: aggregates.Wanted, by: Any = ()) -> pa.Table | None:
         """Return the result of ``aggregate``. None: computing it needs many files."""
         from pyspark_paimon.request.plan_json import summaries_from_json  # noqa: PLC0415  # see test_imports

@@ -8,13 +8,14 @@ from lsm.rows_in.policy import RowPolicy
 from manifest.io.errors import SchemaMismatch
 from manifest.schema.table_schema import TableSchema
 from paimon_base.errors import InvalidArgument, UnknownColumn
+from paimon_base.thresholds import thresholds
 from pyspark_paimon.filter.columns import resolve
 from pyspark_paimon.frames.fetched_rows import has_variant
 from pyspark_paimon.frames.spark_functions import functions_of, quote_name
 from pyspark_paimon.frames.spark_types import spark_type
 from pyspark_paimon.plugins.sql.answers import frame_of_result
 from pyspark_paimon.plugins.sql.names import KnownTables
-from pyspark_paimon.plugins.sql.queries import run_query
+from pyspark_paimon.plugins.sql.queries import are_plain, run_query
 from pyspark_paimon.plugins.sql.text.words import TokenCursor, WrittenValue
 from pyspark_paimon.spark.wire.session_settings import settings_of
 from pyspark_paimon.table.table import Table
@@ -50,15 +51,17 @@ def insert(names: KnownTables, words: TokenCursor) -> Any:
                 static[name] = words.literal()
     by_name = words.take("BY", "NAME")
     columns = _columns(words, schema)
-    rows = run_query(names, without_default_words(words.rest()))
+    query = without_default_words(words.rest())
     frame = _align_columns(
-        rows,
+        run_query(names, query),
         [name for name in columns or schema.names if name not in static],
         schema,
         static,
         by_name=by_name,
         merges=_merges(names, table),
     )
+    if TokenCursor(query).take("VALUES") and len(query) <= thresholds.sent_bytes and are_plain(schema, frame.columns):
+        frame = frame.toArrow()  # the driver writes a few rows that the client sends; a frame takes jobs
     dynamic = overwrite and not static
     result = table.write(
         frame,

@@ -92,8 +92,12 @@ class KnownTables:
         if len(name) > 1:
             return False
         if name[0] not in self._known_temporary:
-            known, quoted = self.spark.catalog, quote_name(name[0])
-            self._known_temporary[name[0]] = bool(known.tableExists(quoted)) and bool(known.getTable(quoted).isTemporary)
+            quoted = quote_name(name[0])
+            self._known_temporary[name[0]] = False
+            with suppress(Exception):  # Spark knows no such name. This costs a tenth of ``catalog.tableExists``, which runs a query
+                self._known_temporary[name[0]] = bool(self.spark.table(quoted).columns) and bool(
+                    self.spark.catalog.getTable(quoted).isTemporary
+                )
         return self._known_temporary[name[0]]
 
     def view(self, name: NameParts) -> View | None:

@@ -6,27 +6,34 @@ Each Paimon table in the text, also with VERSION or TIMESTAMP AS OF, is replaced
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
+import pyarrow as pa
 from sqlglot.tokens import TokenType  # type: ignore[attr-defined]  # as sqlglot shows it
 
 from manifest.schema.metadata_columns import METADATA_NAMES
+from manifest.schema.table_schema import TableSchema
 from paimon_base.errors import InvalidArgument
+from paimon_base.thresholds import thresholds
 from pyspark_paimon.frames.spark_functions import quote_name
+from pyspark_paimon.frames.spark_types import arrow_for_spark, cast_for_spark, spark_schema
 from pyspark_paimon.plugins.sql.join_keys import TableScan, prune_joins
 from pyspark_paimon.plugins.sql.metadata_answers import SimpleAggregate
 from pyspark_paimon.plugins.sql.names import KnownTables
-from pyspark_paimon.plugins.sql.pushdown import Usage, narrowed, usages
+from pyspark_paimon.plugins.sql.pushdown import Usage, is_truncated, narrowed, usages
 from pyspark_paimon.plugins.sql.system_database import system_frame
 from pyspark_paimon.plugins.sql.table_functions import function_frame
 from pyspark_paimon.plugins.sql.text.relations import has_alias, insert_targets, relations, skip_sample
 from pyspark_paimon.plugins.sql.text.words import NameParts, TokenCursor
 from pyspark_paimon.plugins.sql.view_text import expand_views
 from pyspark_paimon.spark.wire.session_settings import has_settings
+from pyspark_paimon.table.scan import Scan
 from pyspark_paimon.table.table import Table
+from sparkexpr.values.column_type import BINARIES, FLOATS, INTEGERS, STRINGS, TIMESTAMPS, Kind
 
 _COMPUTED = "IDENTIFIER"
+_PLAIN = {Kind.BOOLEAN, *INTEGERS, *FLOATS, Kind.DECIMAL, Kind.DATE, *STRINGS, *BINARIES, *TIMESTAMPS}
 _SIGNS = ("+", "-", "*", "/")
 _WRITTEN = {TokenType.STRING, TokenType.NUMBER}
 _VERSIONS, _TIMES = ("VERSION", "SYSTEM_VERSION"), ("TIMESTAMP", "SYSTEM_TIME")
@@ -114,10 +121,34 @@ def replace_tables(names: KnownTables, text: str) -> tuple[str, dict[str, Any]]:
         parts += [_escape(text[named:end]), alias]
     query = "".join([*parts, _escape(text[end:])])
     source_by_start |= prune_joins(text, {start: source for start, source in source_by_start.items() if isinstance(source, TableScan)})
-    frames = {start: each.scan.to_spark(exact=False) if isinstance(each, TableScan) else each for start, each in source_by_start.items()}
+    frames = {start: _frame(names.spark, each) if isinstance(each, TableScan) else each for start, each in source_by_start.items()}
     named_metadata = [METADATA_NAMES.intersection(frame.columns) for start, frame in frames.items() if used.get(start, Usage()).metadata]
     hidden = set().union(*named_metadata)
     return _without_hidden(query, hidden, len(frames)), {f"paimon_{number}": frame for number, frame in enumerate(frames.values())}
+
+
+def _frame(spark: Any, source: TableScan) -> Any:
+    """Return the frame of a table of a query. The rows of a small scan are part of it: a plan costs more than such a read."""
+    scan = source.scan
+    rows = scan._rows_if_small(thresholds.driver_bytes if source.filtered else thresholds.sent_bytes) if _is_plain(scan) else None  # noqa: SLF001  # users have to_arrow()
+    if rows is None:
+        return scan.to_spark(exact=False)
+    schema = spark_schema([scan.table_schema.field(name) for name in scan.schema.names])
+    if not rows.num_rows:
+        return spark.createDataFrame([], schema)
+    types = arrow_for_spark(schema)
+    return spark.createDataFrame(pa.Table.from_batches([cast_for_spark(batch, types) for batch in rows.to_batches()]), schema)
+
+
+def _is_plain(scan: Scan) -> bool:
+    """Return whether rows of a scan may be part of a plan: each column is of the table, and of a type that Spark takes from Arrow."""
+    return bool(scan.schema.names) and are_plain(scan.table_schema, scan.schema.names)
+
+
+def are_plain(schema: TableSchema, columns: Iterable[str]) -> bool:
+    """Return whether Spark takes the values of these columns from Arrow, and gives them, unchanged."""
+    types = [schema.column_types.get(name) for name in columns]
+    return all(type_ is not None and type_.kind in _PLAIN and not is_truncated(type_) for type_ in types)
 
 
 def _without_hidden(query: str, hidden: set[str], tables: int) -> str:

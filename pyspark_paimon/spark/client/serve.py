@@ -30,8 +30,10 @@ from pyspark_paimon.spark.wire.errors import SparkUnavailable
 _CLASS = "org.apache.spark.sql.connect.service.SparkConnectServer"
 _STARTED = re.compile(r"Spark Connect server started at: \S+:(\d+)")
 _LINE = re.compile(r"^\d\d/\d\d/\d\d \d\d:\d\d:\d\d (\w+) ")
-_RESTARTED_DAEMON = re.compile(r"Failed to open socket to Python daemon|Assuming that daemon unexpectedly quit")
-"""Warnings after an idle daemon has ended (``spark/fork_server.py``)."""
+_EXPECTED = re.compile(
+    r"Failed to open socket to Python daemon|Assuming that daemon unexpectedly quit|ErrorUtils: Spark Connect RPC error during: analyze"
+)
+"""Warnings after an idle daemon has ended (``spark/fork_server.py``), and errors of statements, which clients receive."""
 _FORWARDED_LEVELS = frozenset({"WARN", "ERROR", "FATAL"})
 _PATIENCE_SECONDS = 15.0
 _ENDS_WITH_INPUT = (
@@ -205,7 +207,7 @@ def log_lines(log: Iterator[str], listens: Callable[[int], None]) -> Iterator[st
         if match:
             listens(int(match.group(1)))
         level = _LINE.match(line)
-        shown = level.group(1) in _FORWARDED_LEVELS and not _RESTARTED_DAEMON.search(line) if level else shown
+        shown = level.group(1) in _FORWARDED_LEVELS and not _EXPECTED.search(line) if level else shown
         if shown and line.strip():
             yield line.rstrip()
 

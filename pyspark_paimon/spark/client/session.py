@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import atexit
 import getpass
+import logging
 import os
 import shutil
 import socket
@@ -64,11 +65,14 @@ SERVER_CONF: dict[str, str] = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.log.level": "ERROR",
+    "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={Path(__file__).with_name('log4j2.properties').as_uri()}",
     "spark.sql.shuffle.partitions": "8",
     "spark.sql.pyspark.jvmStacktrace.enabled": "false",  # Spark's default, except in the mode with a free port
     "spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled": "true",  # as above
 }
 
+_ERROR_LOGS = ("DataFrameQueryContextLogger", "SQLQueryContextLogger")
+"""Loggers by which Spark's client prints each error that it raises as well, with its plan, as JSON."""
 RETRY_SECONDS = 5.0
 """Seconds that a call waits for a server that does not answer. Spark's default is ten minutes."""
 
@@ -112,11 +116,14 @@ def spark_session(
     """
     ignore_pandas_notice()
     try:
+        from pyspark.logger import PySparkLogger  # noqa: PLC0415  # importing this package must not import Spark
         from pyspark.sql import SparkSession  # noqa: PLC0415  # importing this package must not import Spark
     except ImportError as error:
         raise SparkUnavailable(
             f"pyspark is missing ({error}); install pyspark-paimon[spark], or pyspark-paimon[client] for a remote server"
         ) from error
+    for name in _ERROR_LOGS:
+        PySparkLogger.getLogger(name).setLevel(logging.CRITICAL)
     if url is not None and not url.startswith("sc://"):
         raise InvalidArgument("the url of spark_session must be sc://host:port; without a url it starts a server")
     target, settings = url or os.environ.get("SPARK_REMOTE") or master, dict(conf or {})

@@ -29,7 +29,7 @@ class Session:
     def __init__(self, **settings: str) -> None:
         self.conf = SimpleNamespace(get=lambda name, default="UTC": settings.get(name, default))
         self.said: list[str] = []
-        self.catalog = SimpleNamespace(databaseExists=lambda name: name == "default", tableExists=lambda name: False)
+        self.catalog = SimpleNamespace(databaseExists=lambda name: name == "default")
 
     def createDataFrame(self, rows: pa.Table) -> pa.Table:  # Spark's name
         return rows

@@ -134,9 +134,6 @@ class AskedSpark:
     def catalog(self) -> AskedSpark:
         return self
 
-    def tableExists(self, _: str) -> bool:  # Spark's name
-        return False
-
     def databaseExists(self, _: str) -> bool:  # Spark's name
         return True
 

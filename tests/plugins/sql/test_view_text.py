@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-
 import pytest
 
 from manifest.schema.validation import build_schema
@@ -12,9 +10,6 @@ from pyspark_paimon import InvalidArgument, TableNotFound, View
 from pyspark_paimon.catalog.catalog_base import AnyCatalog
 from pyspark_paimon.plugins.sql.names import KnownTables
 from pyspark_paimon.plugins.sql.view_text import expand_views, qualify_names, views_read_by
-
-NO_TEMPORARY_VIEWS = SimpleNamespace(catalog=SimpleNamespace(tableExists=lambda name: False))
-"""A session, as far as names of a catalog ask one."""
 
 
 def fields(ddl: str) -> tuple[DataField, ...]:
@@ -57,7 +52,7 @@ def expanded(text, *views, columns=()):
         asked.append(query)
         return list(columns)
 
-    found = expand_views(KnownTables(NO_TEMPORARY_VIEWS, Views(**{str(at): view for at, view in enumerate(views)})), text, columns_of)
+    found = expand_views(KnownTables(None, Views(**{str(at): view for at, view in enumerate(views)})), text, columns_of)
     return found, asked
 
 
@@ -94,7 +89,7 @@ def test_the_text_for_spark_wins():
 def test_views_read_views_and_a_circle_is_named():
     outer, inner = made("SELECT id FROM w"), made("SELECT id FROM db.t", name="default.w")
     assert expanded("SELECT * FROM v", outer, inner)[0] == "SELECT * FROM (SELECT id FROM (SELECT id FROM db.t) AS `w`) AS `v`"
-    assert views_read_by(KnownTables(NO_TEMPORARY_VIEWS, Views(a=outer, b=inner)), "SELECT * FROM v") == {"default.v", "default.w"}
+    assert views_read_by(KnownTables(None, Views(a=outer, b=inner)), "SELECT * FROM v") == {"default.v", "default.w"}
     circle = made("SELECT id FROM v", name="default.w")
     with pytest.raises(InvalidArgument, match=r"reads itself: default\.v -> default\.w -> default\.v"):
         expanded("SELECT * FROM v", outer, circle)
@@ -109,7 +104,7 @@ def test_a_common_table_hides_a_view_and_captures_no_table_of_a_view():
 
 def test_a_query_without_views_stays_and_asks_once_for_each_name():
     catalog = Views()
-    names = KnownTables(NO_TEMPORARY_VIEWS, catalog)
+    names = KnownTables(None, catalog)
     text = "SELECT * FROM t JOIN t s JOIN t$files JOIN range(3) JOIN paimon.`/w/db.db/x`"
     for _ in range(2):
         assert expand_views(names, text, list) == text
@@ -123,7 +118,7 @@ def test_a_view_has_no_versions():
 
 
 def test_names_of_the_catalog_get_their_database():
-    names = KnownTables(NO_TEMPORARY_VIEWS, Views(v=made("SELECT 1 AS id")))
+    names = KnownTables(None, Views(v=made("SELECT 1 AS id")))
     text = qualify_names(names, "WITH c AS (SELECT 1) SELECT x.id FROM t x, v, c, other, db.u")
     assert text == "WITH c AS (SELECT 1) SELECT x.id FROM `default`.`t` x, `default`.`v` AS `v`, c, other, db.u"
 
@@ -132,7 +127,7 @@ def test_names_of_the_catalog_get_their_database():
 def test_a_clause_is_no_alias(clause):
     text, _ = expanded(f"SELECT v.id FROM v {clause}", made("SELECT id FROM db.t"))
     assert text == f"SELECT v.id FROM (SELECT id FROM db.t) AS `v` {clause}"
-    assert qualify_names(KnownTables(NO_TEMPORARY_VIEWS, Views()), f"SELECT t.id FROM t {clause}").endswith(
+    assert qualify_names(KnownTables(None, Views()), f"SELECT t.id FROM t {clause}").endswith(
         f"`default`.`t` AS `t` {clause}"
     )
 
@@ -179,7 +174,7 @@ def test_a_common_table_hides_names_where_its_query_reads_it():
     "time", ["TIMESTAMP AS OF '2026-01-01'", "FOR SYSTEM_TIME AS OF '2026-01-01' AS x", "VERSION AS OF 1", "FOR VERSION AS OF 1"]
 )
 def test_a_version_or_time_stays_next_to_its_table(time):
-    names = KnownTables(NO_TEMPORARY_VIEWS, Views())
+    names = KnownTables(None, Views())
     assert qualify_names(names, f"SELECT * FROM t {time} WHERE id = 1") == f"SELECT * FROM `default`.`t` {time} WHERE id = 1"
     assert f", `default`.`t` {time}" in expanded(f"SELECT * FROM v, t {time}", made("SELECT id FROM db.t"))[0]
 
@@ -203,6 +198,6 @@ def test_table_words_read_views_and_tables() -> None:
     view = made("TABLE t")
     found, _ = expanded("WITH c AS (TABLE v) TABLE c", view, columns=["id"])
     assert found == "WITH c AS (SELECT * FROM (SELECT * FROM `default`.`t` AS `t`) AS `v`) SELECT * FROM c"
-    names = KnownTables(NO_TEMPORARY_VIEWS, Views(v=view))
+    names = KnownTables(None, Views(v=view))
     assert qualify_names(names, "TABLE t") == "SELECT * FROM `default`.`t` AS `t`"
     assert views_read_by(names, "SELECT 1 WHERE 1 IN (TABLE v)") == {"default.v"}
