@@ -17,7 +17,6 @@ DECOY = 99
 def catalog(spark, tmp_path_factory):
     spark.sql("CREATE DATABASE IF NOT EXISTS d")
     spark.sql(f"CREATE TABLE d.g USING parquet AS SELECT {DECOY} AS i")
-    spark.sql(f"SELECT {DECOY} AS i").createOrReplaceTempView("g")
     made = Catalog(tmp_path_factory.mktemp("warehouse"))
     made.create_database("d")
     made.create_table("d.g", "i INT").write([{"i": 1}])
@@ -25,7 +24,6 @@ def catalog(spark, tmp_path_factory):
     yield made
     spark.sql("USE default")  # USE d went to Spark, too
     spark.sql("DROP DATABASE d CASCADE")
-    spark.catalog.dropTempView("g")
 
 
 def run(spark, catalog, text: str):
