@@ -23,7 +23,7 @@ STREAM_WORKERS = frozenset(
     }
 )
 """Modules that Spark runs once for each query, without a daemon. It waits ten seconds for them."""
-TOKEN_VARIABLE = "SPARK_CONNECT_AUTHENTICATE_TOKEN"  # noqa: S105  # the variable's name
+TOKEN_VARIABLE = "SPARK_CONNECT_AUTHENTICATE_TOKEN"  # noqa: S105  # the name of the variable with the server's secret
 _LENGTH, _STREAMS = 8, 3
 
 
@@ -33,16 +33,16 @@ def launch(arguments: list[str]) -> int:
     Does not return if Python must run the command. ``arguments``: the fork server's socket, Python, and Python's arguments.
     """
     path, python, *command = arguments
-    os.environ.pop(TOKEN_VARIABLE, None)  # the server's secret: code of its clients runs here
+    environment = {name: value for name, value in os.environ.items() if name != TOKEN_VARIABLE}  # code of clients runs there
     match command:
         case ["-m", module, _] if module in DAEMONS:
-            answer = _ask(path, command)
+            answer = _ask(path, command, environment)
         case ["-m", module] if module in STREAM_WORKERS:
-            answer = _ask(path, command)
+            answer = _ask(path, command, environment)
         case _:
             answer = None
     if answer is None:
-        os.execv(python, [python, *command])  # noqa: S606  # Spark's own command
+        os.execve(python, [python, *command], environment)  # noqa: S606  # Spark's own command
     connection, pid = answer
     with connection:
         signal.signal(signal.SIGTERM, lambda *_: os.kill(pid, signal.SIGTERM))
@@ -50,9 +50,9 @@ def launch(arguments: list[str]) -> int:
     return 0
 
 
-def _ask(path: str, command: list[str]) -> tuple[socket.socket, int] | None:
+def _ask(path: str, command: list[str], environment: dict[str, str]) -> tuple[socket.socket, int] | None:
     """Have a process forked; return the connection to it and its process id. None: Python has to start it."""
-    request = json.dumps({"arguments": command[1:], "environment": dict(os.environ), "directory": str(Path.cwd())}).encode()
+    request = json.dumps({"arguments": command[1:], "environment": environment, "directory": str(Path.cwd())}).encode()
     connection = socket.socket(socket.AF_UNIX)
     try:
         connection.connect(path)

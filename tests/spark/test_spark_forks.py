@@ -16,6 +16,7 @@ psutil = pytest.importorskip("psutil")
 
 from faults import wait_until  # noqa: E402  # needs pyspark
 
+from pyspark_paimon.spark.client import serve  # noqa: E402  # as above
 from pyspark_paimon.spark.client.forks import ForkServer, can_fork  # noqa: E402  # as above
 from pyspark_paimon.spark.client.session import package_root  # noqa: E402  # as above
 from pyspark_paimon.spark.launcher import STREAM_WORKERS, TOKEN_VARIABLE  # noqa: E402  # as above
@@ -133,6 +134,7 @@ def test_the_worker_of_a_stream_is_a_fork_that_ends_with_its_connection(forks, m
 
 
 def test_no_process_for_code_of_clients_has_the_servers_token(forks):
+    assert TOKEN_VARIABLE == serve.TOKEN_VARIABLE
     with daemon(forks, **{TOKEN_VARIABLE: "t0ken"}) as (launched, port):
         connection, forked = worker(port)
         with connection:

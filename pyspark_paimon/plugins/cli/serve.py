@@ -12,8 +12,7 @@ from manifest.storage.allowed_roots import ROOTS
 from paimon_base.errors import InvalidArgument
 from paimon_base.process import ignore_pandas_notice
 from pyspark_paimon.spark.client.address import DEFAULT_PORT
-from pyspark_paimon.spark.client.serve import ConnectServer, ServerSettings, check
-from pyspark_paimon.spark.launcher import TOKEN_VARIABLE
+from pyspark_paimon.spark.client.serve import TOKEN_VARIABLE, ConnectServer, ServerSettings, check
 
 Port = Annotated[int, typer.Option("--port", help="Port to listen on; 0 selects a free one.")]
 Host = Annotated[str, typer.Option("--host", help="Address to listen on; any other than localhost needs a token.")]

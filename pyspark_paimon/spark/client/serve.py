@@ -24,9 +24,9 @@ from paimon_base.errors import InvalidArgument
 from pyspark_paimon.spark.client.address import DEFAULT_PORT, LOOPBACK_HOSTS, Address
 from pyspark_paimon.spark.client.forks import ForkServer, can_fork
 from pyspark_paimon.spark.client.session import DRIVER_MEMORY, RUNTIME_CONF, package_root, require_java, server_of, spark_session
-from pyspark_paimon.spark.launcher import TOKEN_VARIABLE
 from pyspark_paimon.spark.wire.errors import SparkUnavailable
 
+TOKEN_VARIABLE = "SPARK_CONNECT_AUTHENTICATE_TOKEN"  # noqa: S105  # the variable's name
 _CLASS = "org.apache.spark.sql.connect.service.SparkConnectServer"
 _STARTED = re.compile(r"Spark Connect server started at: \S+:(\d+)")
 _LINE = re.compile(r"^\d\d/\d\d/\d\d \d\d:\d\d:\d\d (\w+) ")

@@ -127,9 +127,7 @@ def test_names_of_the_catalog_get_their_database():
 def test_a_clause_is_no_alias(clause):
     text, _ = expanded(f"SELECT v.id FROM v {clause}", made("SELECT id FROM db.t"))
     assert text == f"SELECT v.id FROM (SELECT id FROM db.t) AS `v` {clause}"
-    assert qualify_names(KnownTables(None, Views()), f"SELECT t.id FROM t {clause}").endswith(
-        f"`default`.`t` AS `t` {clause}"
-    )
+    assert qualify_names(KnownTables(None, Views()), f"SELECT t.id FROM t {clause}").endswith(f"`default`.`t` AS `t` {clause}")
 
 
 def test_a_star_whose_columns_moved_is_refused_instead_of_giving_values_of_others():
