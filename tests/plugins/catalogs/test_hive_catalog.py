@@ -523,7 +523,7 @@ def test_views_are_virtual_views_of_the_metastore(catalog, database):
     for gone in (catalog.view, catalog.drop_view, lambda name: catalog.rename_view(name, f"{database}.y")):
         with pytest.raises(TableNotFound):
             gone(f"{database}.v")
-        with pytest.raises(TableNotFound, match="is no view"):
+        with pytest.raises(TableNotFound, match="not a view"):
             gone(f"{database}.t")
     catalog.drop_table(f"{database}.t")
     with pytest.raises(InvalidArgument, match="has views: w"):
