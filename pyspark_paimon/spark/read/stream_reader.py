@@ -157,7 +157,12 @@ def stream_reader(options: Mapping[str, str], schema: StructType) -> PaimonStrea
         stream_options = StreamOptions.of(stream_settings, table.options).model_copy(
             update={"kinds": False}
         )  # the schema already has the column
-        every = COLUMNS not in reader_options and set(schema.names) >= set(table.names)
+        every = COLUMNS not in reader_options
+        if every and (added := [name for name in table.names if name not in schema.names]):
+            raise SchemaMismatch(
+                f"{path}: column '{added[0]}' was added after this DataFrame was made, so the stream would drop its values for good: make the "
+                f"DataFrame again by load, or name the columns that you want in option '{COLUMNS}'"
+            )
         predicate = bind_filter(reader_options.get(FILTER), table.column_types)
         stream = TableStream.of(path, stream_options, predicate, tuple(schema.names), table_options(reader_options))
         expected = {field.name: field.dataType for field in spark_schema(scan_fields(table, stream.request.columns)).fields}
