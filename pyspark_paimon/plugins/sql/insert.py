@@ -189,13 +189,45 @@ def _refuse_assignment(name: str, source_type: Any, column_type: Any) -> None:
 
     A CAST would accept them: 1 would become true, and an instant a number.
     """
-    sides = {_family(source_type), _family(column_type)}
-    if len(sides - {None}) > 1:
+    if _are_apart(source_type, column_type):
         shown = source_type.simpleString().upper()
         raise SchemaMismatch(
             f"INSERT: column '{name}' is {column_type.simpleString().upper()}, and its value is of type {shown}, which Spark does not store there: "
             f"write CAST(... AS {column_type.simpleString().upper()})"
         )
+
+
+_NESTED = {"array", "map", "struct"}
+_TEXTS = {"string", "char", "varchar"}
+
+
+def _are_apart(source_type: Any, column_type: Any, *, in_nested: bool = False) -> bool:
+    """Return whether Spark's store assignment refuses the types. Texts and binaries outside of nested values are left to the writer."""
+    source, column = source_type.typeName(), column_type.typeName()
+    if {"void", "variant"} & {source, column}:
+        return False
+    if source in _NESTED or column in _NESTED:
+        parts = _parts(source_type), _parts(column_type)
+        return (
+            source != column
+            or len(parts[0]) != len(parts[1])
+            or any(_are_apart(*pair, in_nested=True) for pair in zip(*parts, strict=True))
+        )
+    if in_nested and source in {*_TEXTS, "binary"}:
+        return column not in {*_TEXTS, source}
+    return len({_family(source_type), _family(column_type)} - {None}) > 1
+
+
+def _parts(nested: Any) -> list[Any]:
+    """Return the types within a nested type. Others have none."""
+    match nested.typeName():
+        case "array":
+            return [nested.elementType]
+        case "map":
+            return [nested.keyType, nested.valueType]
+        case "struct":
+            return [field.dataType for field in nested.fields]
+    return []
 
 
 def _family(kind: Any) -> str | None:
