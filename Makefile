@@ -95,6 +95,15 @@ test-lowest: $(STAMP) ## Run the tests in process once at the lowest versions of
 	@VIRTUAL_ENV=$(LOWEST) $(BIN)/uv pip list | grep -E "^(fastavro|jinja2|numpy|pandas|polars|pyarrow|pydantic|pyroaring|sqlglot|xxhash|zstandard) "
 	@$(LOWEST)/bin/python -m pytest -q -n 2 --dist worksteal --tier all -m "not spark" --ignore=tests/spark --ignore=pyspark_paimon/spark/read/stream_reader.py --deselect tests/test_docs.py
 
+SPARK ?= 4.1.0
+OTHER_SPARK := .venv-spark
+.PHONY: test-spark
+test-spark: setup ## Write, change and ask tables with another Spark (SPARK=4.1.0, the oldest that is allowed)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check uv
+	@$(BIN)/uv venv --quiet --clear --python $(BIN)/python $(OTHER_SPARK)
+	@VIRTUAL_ENV=$(OTHER_SPARK) $(BIN)/uv pip install --quiet --editable '.[$(EXTRAS)]' 'pyspark[connect]==$(SPARK)' 'pandas<3'
+	@$(OTHER_SPARK)/bin/python -m pytest -q --tier all -m spark $(addprefix tests/spark/test_spark_,$(addsuffix .py,names table delete_and_update reads endings))
+
 MINUTES ?= 30
 .PHONY: torture
 torture: setup ## Kill, fail, race and corrupt for MINUTES (30), and show what was tried and what went wrong; failures can be replayed
