@@ -286,7 +286,7 @@ def test_temporary_views_are_sparks_also_beside_a_view_of_the_catalog(spark, cat
     run("INSERT INTO t VALUES (1)")
     run("CREATE VIEW w AS SELECT id FROM t TIMESTAMP AS OF '2999-01-01' WHERE id = 1")
     run("CREATE TEMPORARY VIEW w AS SELECT id + 1 AS id FROM t")
-    assert [tuple(row) for row in run("SELECT w.id FROM w ORDER BY w.id").collect()] == [(1,)]
+    assert [tuple(row) for row in run("SELECT w.id FROM w ORDER BY w.id").collect()] == [(2,)], "a temporary view comes first, as in Spark"
     assert run("SELECT default.w.id + default.t.id AS id FROM default.w JOIN t ON default.w.id = default.t.id").first()[0] == 2
     run("DROP VIEW w")
     assert catalog.list_views() == ["w"], "only the temporary view is gone"

@@ -72,13 +72,15 @@ class ConnectType:
 def column_types(struct: Mapping[str, Any]) -> dict[str, ConnectType]:
     """Return the types of a struct's fields by name.
 
-    Raises ``ValueError`` for an unknown type.
+    Raises ``ValueError`` for an unknown type, and for a name that is no text.
 
     >>> fields = [{"field": "id", "type": "int32"}, {"field": "day", "type": "int32", "name": "io.debezium.time.Date"}]
     >>> types = column_types({"type": "struct", "fields": fields})
     >>> types["id"].array([7]).type, types["day"].array([19723, None]).to_pylist()
     (DataType(int32), [datetime.date(2024, 1, 1), None])
     """
+    if unnamed := [field["field"] for field in struct["fields"] if not isinstance(field["field"], str)]:
+        raise ValueError(f"its schema has a field named {unnamed[0]!r}, not a text")
     return {field["field"]: connect_type(field) for field in struct["fields"]}
 
 

@@ -129,8 +129,8 @@ def replace_tables(names: KnownTables, text: str) -> tuple[str, dict[str, Any]]:
 
 def _frame(spark: Any, source: TableScan) -> Any:
     """Return the frame of a table of a query. The rows of a small scan are part of it: a plan costs more than such a read."""
-    scan = source.scan
-    rows = scan._rows_if_small(thresholds.driver_bytes if source.filtered else thresholds.sent_bytes) if _is_plain(scan) else None  # noqa: SLF001  # users have to_arrow()
+    scan, max_bytes = source.scan, thresholds.driver_bytes if source.filtered else thresholds.sent_bytes
+    rows = scan._rows_if_small(max_bytes) if max_bytes and _is_plain(scan) else None  # noqa: SLF001  # users have to_arrow()
     if rows is None:
         return scan.to_spark(exact=False)
     schema = spark_schema([scan.table_schema.field(name) for name in scan.schema.names])

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import atexit
 import getpass
-import logging
 import os
 import shutil
 import socket
@@ -123,7 +122,7 @@ def spark_session(
             f"pyspark is missing ({error}); install pyspark-paimon[spark], or pyspark-paimon[client] for a remote server"
         ) from error
     for name in _ERROR_LOGS:
-        PySparkLogger.getLogger(name).setLevel(logging.CRITICAL)
+        PySparkLogger.getLogger(name).setLevel("CRITICAL")
     if url is not None and not url.startswith("sc://"):
         raise InvalidArgument("the url of spark_session must be sc://host:port; without a url it starts a server")
     target, settings = url or os.environ.get("SPARK_REMOTE") or master, dict(conf or {})

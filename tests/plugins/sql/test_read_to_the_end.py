@@ -124,6 +124,12 @@ class HandedToSpark(Exception):  # no error of ours
     """Spark was given a text, which its parser reads to the end."""
 
 
+@pytest.fixture(autouse=True)
+def _read_by_tasks(set_thresholds: Any) -> None:
+    """No session reads rows here."""
+    set_thresholds(driver_bytes=0, sent_bytes=0)
+
+
 class AskedSpark:
     """A session that takes no text."""
 

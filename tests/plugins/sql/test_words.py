@@ -40,6 +40,12 @@ def test_a_wrong_word_is_shown_in_its_place(text: str, words: str) -> None:
         TokenCursor(text).expect("FROM")
 
 
+@pytest.fixture(autouse=True)
+def _read_by_tasks(set_thresholds: Any) -> None:
+    """No session reads rows here."""
+    set_thresholds(driver_bytes=0, sent_bytes=0)
+
+
 class Recorded:
     """A session that notes what it is asked."""
 

@@ -138,7 +138,7 @@ def test_a_stream_ends_with_an_error_when_its_columns_change_and_goes_on_in_a_ne
 def test_a_query_of_a_frame_that_is_older_than_a_column_is_refused(table) -> None:
     old = spark_schema(table.table_schema.fields)
     table.add_column("city", "STRING")
-    with pytest.raises(SchemaMismatch, match="column 'city' was added after this DataFrame was made.*load"):
+    with pytest.raises(SchemaMismatch, match=r"column 'city' was added after this DataFrame was made.*load"):
         PaimonDataSource({"path": table.path}).streamReader(old)
     assert PaimonDataSource({"path": table.path, "columns": "id,n"}).streamReader(old)
 

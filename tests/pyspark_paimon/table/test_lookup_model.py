@@ -205,7 +205,7 @@ def test_keys_are_hashed_once_for_all_splits(tmp_path, monkeypatch):
         hashed.append(rows.num_rows)
         return bucket_ids(rows, *arguments)
 
-    monkeypatch.setattr("lsm.read.split.bucket_ids", counted)
+    monkeypatch.setattr("lsm.read.split_keys.bucket_ids", counted)
     monkeypatch.setattr("lsm.scan.key_plan.bucket_ids", counted)
     wanted = [{"d": at % 3, "id": at} for at in range(0, 900, 2)]
     assert table.lookup(wanted)["id"].to_pylist() == list(range(0, 600, 2))
