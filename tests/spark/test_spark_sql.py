@@ -298,6 +298,7 @@ def test_parameters_and_versions_are_given_as_to_spark_and_delta(spark, table, d
         assert [row.v for row in frame.where("id = 5").collect()] == ["a" if "versionAsOf" in options else "a\\b ':v'"]
 
 
+@spark_tests
 def test_session_and_text_may_be_turned_round(spark, table):
     text = f"SELECT count(*) AS n FROM paimon.`{table.path}` WHERE id < ?"
     assert pyspark_paimon.sql(text, spark, [100]).collect() == pyspark_paimon.sql(spark, text, [100]).collect()

@@ -112,6 +112,7 @@ def texts(table: Table, condition: str | None, **limits: int) -> tuple[list[str]
         return found, scan.count(), int(merged.split()[0].replace(",", "")) if merged else 0
 
 
+@pytest.mark.slow("0-aggregation, product", "0-aggregation, min", "0-deduplicate, lookup")
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.long) for seed in range(1, 6))])
 @pytest.mark.sampled(2)
