@@ -2,7 +2,7 @@
 
 | tier | tests | properties |
 |---|---|---|
-| ``fast`` | not ``slow``, at most three cases of a function, over Spark one | a few examples, seeded by the rotation |
+| ``fast`` | not ``slow``, at most two cases of a function, over Spark one | a few examples, seeded by the rotation |
 | ``all`` | all but ``long`` and ``interop`` | 40 examples or as many as the test says, always the same |
 | ``nightly`` | all but ``interop`` | several times as many, from a new seed |
 
@@ -24,8 +24,10 @@ from tests.examples import TIMES
 from tests.tiers.cpu import LIMIT_SECONDS, JavaStarts, cpu_seconds
 from tests.tiers.rotation import cases_by_function, rotated, rotation_of_commit
 
-FAST_CASES = 3
+FAST_CASES = 2
 FAST_EXAMPLES = 6
+CROWDED = 1.5
+"""A test may use this much more than its limit: on shared or slow cores a second of CPU does less."""
 FAST_STEPS = 12
 PROPERTY_TIMES = 5
 NIGHTLY_TIMES = 5
@@ -169,7 +171,7 @@ class Gate:
         seconds, reports = self._run(item, nextitem)
         for _ in range(2):
             # The first run may have imported libraries and filled caches, and other processes disturb any run.
-            if seconds > item.config.option.cpu_limit and all(report.passed for report in reports):
+            if seconds > item.config.option.cpu_limit * CROWDED and all(report.passed for report in reports):
                 seconds, reports = self._run(item, nextitem)
         if complaint := self._complaint(item, seconds, self.java.count - java):
             reports[-1].outcome, reports[-1].longrepr = "failed", f"{item.nodeid} {complaint}: make it cheaper or mark it slow"
@@ -189,4 +191,4 @@ class Gate:
         limit = item.config.option.cpu_limit
         if _is_property(item):
             limit *= PROPERTY_TIMES  # other examples cost more, and there are more of them in the tier of all tests
-        return f"uses {seconds:.2f} CPU seconds of {limit:g}" if seconds > limit else None
+        return f"uses {seconds:.2f} CPU seconds of {limit:g}" if seconds > limit * CROWDED else None

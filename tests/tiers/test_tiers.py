@@ -39,7 +39,7 @@ def test_part(word):
 
 def test_busy():
     started = time.process_time()
-    while time.process_time() - started < 0.3:
+    while time.process_time() - started < 0.4:
         pass
 
 
@@ -97,14 +97,14 @@ def fast(module: Path) -> str:
     return _run(module, "--tier", "fast", "--rotation", "7", "--cpu-limit", "0.2")
 
 
-def test_three_cases_of_a_function_run(fast: str) -> None:
+def test_two_cases_of_a_function_run(fast: str) -> None:
     assert [number for number in range(10) if f"case {number}\n" in fast] == rotated(10, 7, FAST_CASES)
 
 
 def test_a_selection_by_words_does_not_change_the_cases_of_a_rotation(module: Path) -> None:
-    run = _run(module, "--tier", "fast", "--rotation", "7", "-k", "many and (3 or 4)")
-    assert rotated(10, 7, FAST_CASES) == [3, 7]
-    assert "case 3\n" in run
+    run = _run(module, "--tier", "fast", "--rotation", "7", "-k", "many and (2 or 4)")
+    assert rotated(10, 7, FAST_CASES) == [2, 7]
+    assert "case 2\n" in run
     assert "case 4\n" not in run
 
 

@@ -14,6 +14,8 @@ from paimon_base.thresholds import use_thresholds
 from pyspark_paimon import FunnelStage, Table
 from tests.tiny import tiny_options
 
+pytestmark = pytest.mark.slow
+
 INDEXES = {"file-index.bloom-filter.columns": "s,n", "file-index.bitmap.columns": "v,w", "file-index.bloom-filter.s.items": "100"}
 VECTORS = {"deletion-vectors.enabled": "true"}
 KINDS: dict[str, tuple[list[str], dict[str, str]]] = {
