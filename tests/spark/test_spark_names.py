@@ -33,9 +33,12 @@ def test_a_temporary_view_comes_before_a_table(spark, run):
             assert run(text) == [(7, "view")], text
         assert run("SELECT count(*) FROM t") == [(1,)]
         assert run("SELECT count(*) FROM default.t") == [(2,)]
+        run("CREATE TABLE IF NOT EXISTS t (id BIGINT)")
+        run("CREATE OR REPLACE TABLE t (id BIGINT NOT NULL, v STRING) TBLPROPERTIES ('primary-key' = 'id', 'bucket' = '1')")
+        assert run("SELECT count(*) FROM default.t") == [(0,)], "a statement that makes a table means the table"
     finally:
         spark.catalog.dropTempView("t")
-    assert run("SELECT count(*) FROM t") == [(2,)]
+    assert run("SELECT count(*) FROM t") == [(0,)]
 
 
 def test_a_correlated_subquery_in_select_reads_unmerged_files(run):

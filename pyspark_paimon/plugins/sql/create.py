@@ -35,7 +35,9 @@ def create_table(names: KnownTables, words: TokenCursor) -> Any:
         raise InvalidArgument(
             "CREATE TABLE has no columns: write (id BIGINT NOT NULL, ..., PRIMARY KEY (id) NOT ENFORCED), or AS and a query"
         )
-    if quiet and (names.of_catalog(new.name) is not None if ours else path is not None and _open_table(names, path) is not None):
+    if quiet and (
+        names.of_catalog(new.name, hidden=True) is not None if ours else path is not None and _open_table(names, path) is not None
+    ):
         return frame_of_result(names.spark, None)
     rows = None if new.query is None else run_query(names, new.query)
     # As in Spark's catalogs: that a query has no null now says nothing about later rows.
@@ -80,7 +82,7 @@ def replace_table(names: KnownTables, words: TokenCursor) -> Any:
     new = _parse_definition(names, words)
     if new is None:
         return None
-    table = names.find(new.name) if new.path is None else _open_table(names, new.path)
+    table = _open_table(names, new.path) if new.path is not None else names.of_catalog(new.name, hidden=True) or names.find(new.name)
     if table is None:
         words.at = start
         return create_table(names, words)

@@ -70,22 +70,25 @@ class KnownTables:
         """Return the path of paimon.`/path`; None for other names."""
         return name[1] if len(name) == 2 and name[0].lower() in SOURCES and "/" in name[1] else None
 
-    def of_catalog(self, name: NameParts) -> Table | None:
-        """Return a table of the catalog, or None."""
+    def of_catalog(self, name: NameParts, *, hidden: bool = False) -> Table | None:
+        """Return a table of the catalog, or None.
+
+        hidden: Also one whose name means a temporary view, for statements that make tables.
+        """
         catalog_name = self.catalog_name(name)
         return (
             self.catalog.table(catalog_name, self.spark)
-            if self.catalog is not None and catalog_name is not None and self.has_table(name)
+            if self.catalog is not None and catalog_name is not None and self.has_table(name, hidden=hidden)
             else None
         )
 
-    def has_table(self, name: NameParts) -> bool:
-        """Return whether the catalog has a table of that name."""
+    def has_table(self, name: NameParts, *, hidden: bool = False) -> bool:
+        """Return whether the catalog has a table of that name. ``hidden``: as for ``of_catalog``."""
         catalog_name = self.catalog_name(name)
         # A quoted part with a dot may name something of Spark's, and nothing of the catalog.
         if self.catalog is None or catalog_name is None or any("." in part.partition("$")[0] for part in name):
             return False
-        return self.catalog.table_exists(catalog_name.split("$")[0]) and not self._is_temporary(name)
+        return self.catalog.table_exists(catalog_name.split("$")[0]) and (hidden or not self._is_temporary(name))
 
     def _is_temporary(self, name: NameParts) -> bool:
         """Return whether a name without a database is a temporary view, which comes before a table, as in Spark."""
