@@ -94,6 +94,34 @@ def reset_value(names: KnownTables, words: TokenCursor) -> Any:
     return names.spark.sql(f"RESET `{key}`") if key.startswith(SETTINGS_PREFIX) else None
 
 
+def execute_immediate(names: KnownTables, words: TokenCursor) -> Any:
+    """Run ``EXECUTE IMMEDIATE 'statement' [USING value [AS name], ...]``.
+
+    None if it has variables of the session, which only Spark knows.
+    """
+    if words.done or words.tokens[words.at].kind is not TokenType.STRING:
+        return None
+    statement = str(words.literal())
+    values, named = list[WrittenValue](), dict[str, WrittenValue]()
+    if words.take("USING"):
+        is_list = words.take("(")
+        while True:
+            if not words.done and words.tokens[words.at].kind in {TokenType.VAR, TokenType.IDENTIFIER}:
+                return None
+            value = words.literal()
+            if words.take("AS"):
+                named[words.part()] = value
+            else:
+                values.append(value)
+            if not words.take(","):
+                break
+        if is_list:
+            words.expect(")")
+    if words.at < len(words.tokens) or (named and values):
+        return None
+    return sql(names.spark, statement, named or values or None, catalog=names.catalog)
+
+
 VIEWS = ("", "TEMP ", "TEMPORARY ", "OR REPLACE ", "OR REPLACE TEMP ", "OR REPLACE TEMPORARY ")
 DATABASES = ("DATABASE", "SCHEMA", "NAMESPACE")
 STATEMENTS: dict[str, Callable[[KnownTables, TokenCursor], Any]] = {
@@ -119,6 +147,7 @@ STATEMENTS: dict[str, Callable[[KnownTables, TokenCursor], Any]] = {
     "SHOW TAGS": show_tags,
     "SHOW PROCEDURES": show_procedures,
     "CACHE": cache_table,
+    "EXECUTE IMMEDIATE": execute_immediate,
     "SHOW TABLES": show_tables,
     "SHOW TABLE EXTENDED": show_table_extended,
     "REFRESH TABLE": refresh,
@@ -140,7 +169,6 @@ STATEMENTS: dict[str, Callable[[KnownTables, TokenCursor], Any]] = {
 }
 """Handlers by the first words of a statement. A handler returns None to leave the statement to Spark."""
 
-_EXECUTE = ("EXECUTE", "IMMEDIATE")
 _RAW_TEXTS = "spark.sql.parser.escapedStringLiterals"
 """Setting of Spark that makes backslashes plain characters."""
 AFTER_QUERIES = ("INSERT", "MERGE INTO", "MERGE WITH SCHEMA EVOLUTION INTO")
@@ -193,9 +221,6 @@ def sql(spark: SparkSession, text: str, args: Parameters | None = None, *, catal
         words = TokenCursor(text)
     except InvalidArgument:  # the text has no tokens we can read: Spark's error explains it better
         return spark.sql(text)
-    if words.take(*_EXECUTE):
-        immediate = _immediate(words)
-        return spark.sql(text) if immediate is None else sql(spark, *immediate, catalog=catalog)
     common = _common(words)
     names = KnownTables(spark, catalog, common)
     for first, run in STATEMENTS.items():
@@ -204,33 +229,6 @@ def sql(spark: SparkSession, text: str, args: Parameters | None = None, *, catal
                 result = run(names, words)
             return run_query(KnownTables(spark, catalog), text) if result is None else result
     return run_query(KnownTables(spark, catalog), text)
-
-
-def _immediate(words: TokenCursor) -> tuple[str, Parameters | None] | None:
-    """Return the statement of ``EXECUTE IMMEDIATE 'statement' [USING value [AS name], ...]`` and its values.
-
-    None: it has variables of the session, which only Spark knows.
-    """
-    if words.done or words.tokens[words.at].kind is not TokenType.STRING:
-        return None
-    statement = str(words.literal())
-    values, named = list[WrittenValue](), dict[str, WrittenValue]()
-    if words.take("USING"):
-        is_list = words.take("(")
-        while True:
-            if words.tokens[words.at].kind in {TokenType.VAR, TokenType.IDENTIFIER}:
-                return None
-            value = words.literal()
-            if words.take("AS"):
-                named[words.part()] = value
-            else:
-                values.append(value)
-            if not words.take(","):
-                break
-        if is_list:
-            words.expect(")")
-    is_whole = words.at == len(words.tokens) and not (named and values)
-    return (statement, named or values or None) if is_whole else None
 
 
 def _common(words: TokenCursor) -> str:

@@ -32,6 +32,7 @@ TEXTS = [
     "COMMENT ON TABLE db.t IS 'x'",
     "COMMENT ON COLUMN db.t.id IS 'x'",
     "SHOW TAGS db.t",
+    "EXECUTE IMMEDIATE 'SHOW TAGS db.t'",
     "SHOW PROCEDURES IN sys LIKE 'c*'",
     "DESCRIBE DATABASE EXTENDED db",
     "CACHE LAZY TABLE c OPTIONS ('storageLevel' = 'DISK_ONLY') AS SELECT * FROM db.t",
