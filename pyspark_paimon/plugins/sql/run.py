@@ -106,7 +106,7 @@ def execute_immediate(names: KnownTables, words: TokenCursor) -> Any:
     if words.take("USING"):
         is_list = words.take("(")
         while True:
-            if not words.done and words.tokens[words.at].kind in {TokenType.VAR, TokenType.IDENTIFIER}:
+            if words.at < len(words.tokens) and words.tokens[words.at].kind in {TokenType.VAR, TokenType.IDENTIFIER}:
                 return None
             value = words.literal()
             if words.take("AS"):
