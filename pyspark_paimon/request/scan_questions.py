@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated, TypeAlias
+from collections.abc import Callable
+from typing import Annotated, TypeAlias, TypeVar
 
 import pyarrow as pa
 from pydantic import PlainSerializer, PlainValidator
@@ -12,7 +13,7 @@ from lsm.scan.plan import ScanPlan
 from paimon_base.errors import InvalidArgument
 from paimon_base.thresholds import thresholds
 from pyspark_paimon.request.bound import BoundRows
-from pyspark_paimon.request.operation import OpenTable, Question, parse_request
+from pyspark_paimon.request.operation import OpenTable, Question, Request, parse_request
 from pyspark_paimon.request.plan_json import plan_from_json, plan_to_json, summaries_to_json
 from pyspark_paimon.request.requests import ScanRequest
 from pyspark_paimon.results.results import FunnelStage
@@ -150,3 +151,15 @@ class IfSmall(Question[str | None]):
         if table.scan_bytes(question.request) > self.most_bytes:
             return None
         return question.answer_text(question.answer(table))
+
+
+A = TypeVar("A")
+
+
+def answer_if_small(ask: Callable[[IfSmall], str | None], question: Request[A], max_bytes: int) -> A | None:
+    """Return the answer to a question about the rows of a scan.
+
+    None: the scan reads more than ``max_bytes`` of data files. 0: nothing is asked.
+    """
+    answer = ask(IfSmall(question=question.to_text(), most_bytes=max_bytes)) if max_bytes else None
+    return None if answer is None else question.answer_of(answer)

@@ -274,11 +274,9 @@ class Scan(CheckedMethods, Readable):
 
     def _rows_if_small(self, max_bytes: int) -> pa.Table | None:
         """Return the rows. None: their files have more than ``max_bytes``, or they are too large for an answer."""
-        from pyspark_paimon.request.scan_questions import IfSmall, ReadRows  # noqa: PLC0415  # see test_imports
+        from pyspark_paimon.request.scan_questions import ReadRows, answer_if_small  # noqa: PLC0415  # see test_imports
 
-        question = ReadRows(request=self._request)
-        answer = self._engine.ask(IfSmall(question=question.to_text(), most_bytes=max_bytes))
-        return None if answer is None else question.answer_of(answer)
+        return answer_if_small(self._engine.ask, ReadRows(request=self._request), max_bytes)
 
     def _aggregate_cheaply(self, functions: aggregates.Wanted, by: Any = ()) -> pa.Table | None:
         """Return the result of ``aggregate``. None: computing it needs many files."""

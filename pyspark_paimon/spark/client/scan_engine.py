@@ -35,6 +35,7 @@ from pyspark_paimon.request.scan_questions import (
     MeasureScan,
     PlanScan,
     ReadRows,
+    answer_if_small,
 )
 from pyspark_paimon.request.state import SchemaOf
 from pyspark_paimon.results.counters import ScanTally
@@ -262,9 +263,7 @@ class SparkScans:
 
         None: the scan needs tasks.
         """
-        max_bytes = thresholds.driver_bytes
-        answer = self._ask(IfSmall(question=question.to_text(), most_bytes=max_bytes)) if max_bytes else None
-        return None if answer is None else question.answer_of(answer)
+        return answer_if_small(self._ask, question, thresholds.driver_bytes)
 
     def _ask(self, question: Request[A], spark: Any = None) -> A:
         # The analysis of a plan carries the answer; no job runs.
