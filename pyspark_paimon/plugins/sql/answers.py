@@ -9,7 +9,7 @@ import pyarrow as pa
 from pydantic import BaseModel
 
 from manifest.types.data_type import DataField
-from pyspark_paimon.frames.spark_types import spark_type
+from pyspark_paimon.frames.spark_types import arrow_for_spark, cast_for_spark, spark_type
 
 
 def frame_of_rows(spark: Any, rows: pa.Table) -> Any:
@@ -19,6 +19,12 @@ def frame_of_rows(spark: Any, rows: pa.Table) -> Any:
         return spark.createDataFrame(nulls).limit(0)
     typed = pa.schema([field.with_type(_plain(field.type)) for field in rows.schema])
     return spark.createDataFrame(rows.cast(typed))
+
+
+def frame_of_batches(spark: Any, batches: Iterable[pa.RecordBatch], schema: Any) -> Any:
+    """Convert rows to a DataFrame of exactly these columns and types. The rows are part of its plan."""
+    types = arrow_for_spark(schema)
+    return spark.createDataFrame(pa.Table.from_batches([cast_for_spark(batch, types) for batch in batches], types), schema)
 
 
 def _plain(column: pa.DataType) -> pa.DataType:

@@ -15,7 +15,8 @@ from manifest.schema.table_schema import TableSchema
 from paimon_base.errors import PaimonError
 from pyspark_paimon.filter.columns import resolve
 from pyspark_paimon.frames.spark_functions import quote_name
-from pyspark_paimon.frames.spark_types import arrow_for_spark, cast_for_spark, spark_schema
+from pyspark_paimon.frames.spark_types import spark_schema
+from pyspark_paimon.plugins.sql.answers import frame_of_batches
 from pyspark_paimon.plugins.sql.pushdown import parse_query, renames_columns
 from pyspark_paimon.table.scan import Scan
 from sparkexpr.values.column_type import BINARIES, FLOATS, INTEGERS, STRINGS, TIMESTAMPS, Kind
@@ -100,8 +101,7 @@ class SimpleAggregate:
         if len(set(result.names)) < len(result.names):
             return None
         arrays = [aggregated.column(_result_name(function, name)).combine_chunks() for function, name in columns]
-        rows = cast_for_spark(pa.RecordBatch.from_arrays(arrays, names=list(result.names)), arrow_for_spark(result))
-        return spark.createDataFrame(pa.Table.from_batches([rows]), result)
+        return frame_of_batches(spark, [pa.RecordBatch.from_arrays(arrays, names=list(result.names))], result)
 
 
 def _is_changed(table: exp.Table) -> bool:

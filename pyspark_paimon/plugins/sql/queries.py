@@ -9,7 +9,6 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-import pyarrow as pa
 from sqlglot.tokens import TokenType  # type: ignore[attr-defined]  # as sqlglot shows it
 
 from manifest.schema.metadata_columns import METADATA_NAMES
@@ -17,7 +16,8 @@ from manifest.schema.table_schema import TableSchema
 from paimon_base.errors import InvalidArgument
 from paimon_base.thresholds import thresholds
 from pyspark_paimon.frames.spark_functions import quote_name
-from pyspark_paimon.frames.spark_types import arrow_for_spark, cast_for_spark, spark_schema
+from pyspark_paimon.frames.spark_types import spark_schema
+from pyspark_paimon.plugins.sql.answers import frame_of_batches
 from pyspark_paimon.plugins.sql.join_keys import TableScan, prune_joins
 from pyspark_paimon.plugins.sql.metadata_answers import SimpleAggregate
 from pyspark_paimon.plugins.sql.names import KnownTables
@@ -133,11 +133,7 @@ def _frame(spark: Any, source: TableScan) -> Any:
     rows = scan._rows_if_small(max_bytes) if max_bytes and _is_plain(scan) else None  # noqa: SLF001  # users have to_arrow()
     if rows is None:
         return scan.to_spark(exact=False)
-    schema = spark_schema([scan.table_schema.field(name) for name in scan.schema.names])
-    if not rows.num_rows:
-        return spark.createDataFrame([], schema)
-    types = arrow_for_spark(schema)
-    return spark.createDataFrame(pa.Table.from_batches([cast_for_spark(batch, types) for batch in rows.to_batches()]), schema)
+    return frame_of_batches(spark, rows.to_batches(), spark_schema([scan.table_schema.field(name) for name in scan.schema.names]))
 
 
 def _is_plain(scan: Scan) -> bool:
