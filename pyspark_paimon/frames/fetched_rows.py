@@ -45,10 +45,11 @@ def fetch_rows(frame: DataFrame) -> pa.Table:
 
 def has_variant(kind: st.DataType) -> bool:
     """Return whether a Spark type is or contains a VARIANT."""
-    return kind.typeName() == "variant" or any(map(has_variant, _parts(kind)))
+    return kind.typeName() == "variant" or any(map(has_variant, inner_types(kind)))
 
 
-def _parts(kind: st.DataType) -> list[Any]:
+def inner_types(kind: st.DataType) -> list[Any]:
+    """Return the types within a nested Spark type. Others have none."""
     inner = (getattr(kind, name, None) for name in ("elementType", "keyType", "valueType"))
     return [part for part in inner if part is not None] + [field.dataType for field in getattr(kind, "fields", ())]
 

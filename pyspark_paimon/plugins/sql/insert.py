@@ -10,7 +10,7 @@ from manifest.schema.table_schema import TableSchema
 from paimon_base.errors import InvalidArgument, UnknownColumn
 from paimon_base.thresholds import thresholds
 from pyspark_paimon.filter.columns import resolve
-from pyspark_paimon.frames.fetched_rows import has_variant
+from pyspark_paimon.frames.fetched_rows import has_variant, inner_types
 from pyspark_paimon.frames.spark_functions import functions_of, quote_name
 from pyspark_paimon.frames.spark_types import spark_type
 from pyspark_paimon.plugins.sql.answers import frame_of_result
@@ -207,7 +207,7 @@ def _are_apart(source_type: Any, column_type: Any, *, in_nested: bool = False) -
     if {"void", "variant"} & {source, column}:
         return False
     if source in _NESTED or column in _NESTED:
-        parts = _parts(source_type), _parts(column_type)
+        parts = inner_types(source_type), inner_types(column_type)
         return (
             source != column
             or len(parts[0]) != len(parts[1])
@@ -216,18 +216,6 @@ def _are_apart(source_type: Any, column_type: Any, *, in_nested: bool = False) -
     if in_nested and source in {*_TEXTS, "binary"}:
         return column not in {*_TEXTS, source}
     return len({_family(source_type), _family(column_type)} - {None}) > 1
-
-
-def _parts(nested: Any) -> list[Any]:
-    """Return the types within a nested type. Others have none."""
-    match nested.typeName():
-        case "array":
-            return [nested.elementType]
-        case "map":
-            return [nested.keyType, nested.valueType]
-        case "struct":
-            return [field.dataType for field in nested.fields]
-    return []
 
 
 def _family(kind: Any) -> str | None:
