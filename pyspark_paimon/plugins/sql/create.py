@@ -40,8 +40,7 @@ def create_table(names: KnownTables, words: TokenCursor) -> Any:
     ):
         return frame_of_result(names.spark, None)
     rows = None if new.query is None else run_query(names, new.query)
-    # As in Spark's catalogs: that a query has no null now says nothing about later rows.
-    table = _create_table(names, new, path, ", ".join(new.columns) if rows is None else rows.schema.toNullable())
+    table = _create_table(names, new, path, _columns_of(new, rows))
     try:
         for name, default in new.defaults.items():
             table.set_default(name, default)
@@ -53,6 +52,12 @@ def create_table(names: KnownTables, words: TokenCursor) -> Any:
     if new.path is not None:
         _name_in_spark(names, new)
     return frame_of_result(names.spark, result)
+
+
+def _columns_of(new: NewTable, rows: Any) -> Any:
+    """Return the columns as DDL text, or as Spark's schema of the query."""
+    # Nullable as in Spark's catalogs: that a query has no null now says nothing about later rows.
+    return ", ".join(new.columns) if rows is None else rows.schema.toNullable()
 
 
 def _register(names: KnownTables, new: NewTable, words: TokenCursor) -> Any:
@@ -87,7 +92,7 @@ def replace_table(names: KnownTables, words: TokenCursor) -> Any:
         words.at = start
         return create_table(names, words)
     rows = None if new.query is None else run_query(names, new.query)
-    schema = ", ".join(new.columns) if rows is None else rows.schema.toNullable()
+    schema = _columns_of(new, rows)
     before = table.table_schema
     if _differs(new, table, schema):
         table.replace_columns(schema, options=new.options, comment=new.comment)
