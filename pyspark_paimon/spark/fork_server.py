@@ -84,8 +84,9 @@ def load_modules() -> None:
 
 
 def _load(modules: tuple[str, ...]) -> None:
-    for module in modules:
-        import_module(module)
+    from pyspark_paimon.spark.warm import load  # noqa: PLC0415  # as above
+
+    load(modules)
     freeze_heap()
 
 
