@@ -35,9 +35,7 @@ def launch(arguments: list[str]) -> int:
     path, python, *command = arguments
     environment = {name: value for name, value in os.environ.items() if name != TOKEN_VARIABLE}  # code of clients runs there
     match command:
-        case ["-m", module, _] if module in DAEMONS:
-            answer = _ask(path, command, environment)
-        case ["-m", module] if module in STREAM_WORKERS:
+        case ["-m", module, *others] if len(others) < 2 and module in (DAEMONS if others else STREAM_WORKERS):  # a daemon's worker
             answer = _ask(path, command, environment)
         case _:
             answer = None

@@ -59,7 +59,7 @@ def cache_table(names: KnownTables, words: TokenCursor) -> Any:
     lazy = words.take("LAZY")
     words.expect("TABLE")
     start, name = words.here, words.name()
-    options = words.text[words.here : words.here]
+    options = ""
     if words.take("OPTIONS"):
         options_start = words.tokens[words.at - 1].start
         words.properties()
