@@ -37,6 +37,7 @@ from pyspark_paimon.request.requests import DeleteRequest, Rows, SparkRows, Trav
 from pyspark_paimon.request.state import Pin, SchemaOf
 from pyspark_paimon.request.tasks import TaskRun
 from pyspark_paimon.results.results import MergeResult, Outcome, WriteResult
+from pyspark_paimon.spark.client.estimate import fetch_if_small, row_bytes
 from pyspark_paimon.spark.client.ownership import Target
 from pyspark_paimon.spark.client.scan_engine import SparkScans
 from pyspark_paimon.spark.client.staging import Staged, stage_changes, stage_rows, stage_tasks
@@ -129,14 +130,17 @@ class SparkEngine(SparkScans):
         """
         started = time.perf_counter()
         with _name_lost_commit(request.identity):
-            if isinstance(rows, ArrowRows):
-                small_table, rows = few_rows(rows)
-                small = None if small_table is None else self._run_if_small(WriteRows(request=request, rows=small_table))
-                if small is not None:
-                    return WriteRows.answer_of(small)
-            earlier = self._outcome(request.identity)
+            sent, rows = few_rows(rows) if isinstance(rows, ArrowRows) else (None, rows)
+            small = None if sent is None else self._run_if_small(WriteRows(request=request, rows=sent))
+            earlier = None if request.first_run or small is not None else self._outcome(request.identity)
             if earlier is not None:
                 return WriteResult.of(earlier, _since(started), {}, replayed=True)
+            if isinstance(rows, SparkRows) and thresholds.driver_bytes:
+                with raise_typed_errors(), self._reporting("write"):
+                    sent = _few_rows_of_frame(rows)
+                small = None if sent is None else self._run_if_small(WriteRows(request=request, rows=sent))
+            if small is not None:
+                return WriteRows.answer_of(small)
             outcome = self._write(rows, self.ask(SchemaOf()) if request.pending is None else request.pending, request)
             return _result(outcome, started)
 
@@ -389,6 +393,17 @@ def few_rows(rows: ArrowRows) -> tuple[pa.Table | None, ArrowRows]:
             return None, replace(rows, reader=pa.RecordBatchReader.from_batches(rows.schema, chain(batches, rows.reader)))
     table = pa.Table.from_batches(batches, rows.schema)
     return table, replace(rows, reader=table.to_reader())
+
+
+def _few_rows_of_frame(rows: SparkRows) -> pa.Table | None:
+    """Return the rows of a small DataFrame. A job that writes them costs more than one that fetches them.
+
+    None: they may have more than ``thresholds.sent_bytes``, or nested values, of which PySpark's client refuses some.
+    """
+    if any(pa.types.is_nested(field.type) for field in rows.schema):
+        return None
+    fetched = fetch_if_small(rows, max_rows=thresholds.sent_bytes // row_bytes(rows.schema), max_bytes=thresholds.sent_bytes)
+    return fetched if fetched is not None and fetched.nbytes <= thresholds.sent_bytes else None
 
 
 def _needs_spark(values: Assignments | str) -> bool:

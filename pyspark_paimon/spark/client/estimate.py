@@ -14,6 +14,9 @@ from typing import Any
 
 import pyarrow as pa
 
+from pyspark_paimon.frames.fetched_rows import fetch_rows
+from pyspark_paimon.request.requests import SparkRows
+
 _STATISTICS = re.compile(r"Statistics\(sizeInBytes=([\d.]+)(E[+-]?\d+)? ([KMGTPE]?)i?B(?:, rowCount=([\d.E+-]+))?")
 _SPLITS = re.compile(r"splits=(?:Some\()?(\d+)")
 _UNITS = {unit: 1 << 10 * at for at, unit in enumerate(("", "K", "M", "G", "T", "P", "E"))}
@@ -55,7 +58,19 @@ def estimate_of(text: str, columns: pa.Schema) -> Estimate:
     size = int(float(number + (exponent or "")) * _UNITS[unit])
     if size >= _UNKNOWN_BYTES:
         return Estimate(rows=None if rows is None else int(float(rows)))
-    return Estimate(size, int(float(rows)) if rows is not None else size // _row_bytes(columns))
+    return Estimate(size, int(float(rows)) if rows is not None else size // row_bytes(columns))
+
+
+def fetch_if_small(rows: SparkRows, *, max_rows: int, max_bytes: int) -> pa.Table | None:
+    """Fetch the rows of a small DataFrame.
+
+    None: Spark estimates more rows or bytes, or has no estimate, or there are more rows.
+    """
+    expected = estimate(rows.frame, rows.schema)
+    if expected.size is None or expected.rows is None or expected.rows > max_rows or expected.size > max_bytes:
+        return None
+    fetched = fetch_rows(rows.frame.limit(max_rows + 1))
+    return fetched if fetched.num_rows <= max_rows else None
 
 
 def cores(spark: Any) -> int:
@@ -77,7 +92,8 @@ def _explain(frame: Any, mode: str) -> str:
     return ""
 
 
-def _row_bytes(columns: pa.Schema) -> int:
+def row_bytes(columns: pa.Schema) -> int:
+    """Return the bytes that Spark counts for a row."""
     return _ROW_OVERHEAD + sum(_width(field.type) for field in columns)
 
 

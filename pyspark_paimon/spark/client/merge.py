@@ -29,7 +29,7 @@ from pyspark_paimon.request.bound import Value
 from pyspark_paimon.request.merge import Clause, MergeRequest
 from pyspark_paimon.request.requests import EVERY_LEVEL, DeleteRequest, ScanRequest, SparkRows, WriteRequest
 from pyspark_paimon.results.results import MergeResult, Outcome, WriteResult
-from pyspark_paimon.spark.client.estimate import estimate
+from pyspark_paimon.spark.client.estimate import fetch_if_small
 from pyspark_paimon.spark.client.expression_sql import column_sql, new_version_sql, raise_sql, scalar_sql, spark_sql
 from pyspark_paimon.spark.client.ownership import Target
 from pyspark_paimon.spark.client.staging import Staged, refuse_case_twins, stage_row_kinds
@@ -271,11 +271,8 @@ def _fetch(source: SparkRows, merge_request: MergeRequest) -> pa.Table | None:
     if any(clause.when == "not matched by source" for clause in merge_request.clauses):
         return None
     # Few keys match few files: the driver merges them without a join in Spark.
-    size = estimate(source.frame, source.schema)
-    if size.rows is None or size.size is None or size.rows > thresholds.fetched_merge_rows or size.size > thresholds.fetched_merge_bytes:
-        return None
-    rows = fetch_rows(source.frame.limit(thresholds.fetched_merge_rows + 1))
-    return rows if rows.num_rows <= thresholds.fetched_merge_rows and rows.nbytes <= thresholds.held_merge_bytes else None
+    rows = fetch_if_small(source, max_rows=thresholds.fetched_merge_rows, max_bytes=thresholds.fetched_merge_bytes)
+    return rows if rows is not None and rows.nbytes <= thresholds.held_merge_bytes else None
 
 
 def stage_merge(
