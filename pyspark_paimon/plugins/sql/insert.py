@@ -8,17 +8,16 @@ from lsm.rows_in.policy import RowPolicy
 from manifest.io.errors import SchemaMismatch
 from manifest.schema.table_schema import TableSchema
 from paimon_base.errors import InvalidArgument, UnknownColumn
-from paimon_base.thresholds import thresholds
 from pyspark_paimon.filter.columns import resolve
 from pyspark_paimon.frames.fetched_rows import has_variant, inner_types
 from pyspark_paimon.frames.spark_functions import functions_of, quote_name
 from pyspark_paimon.frames.spark_types import spark_type
 from pyspark_paimon.plugins.sql.answers import frame_of_result
 from pyspark_paimon.plugins.sql.names import KnownTables
-from pyspark_paimon.plugins.sql.queries import are_plain, run_query
+from pyspark_paimon.plugins.sql.queries import run_query
 from pyspark_paimon.plugins.sql.text.words import TokenCursor, WrittenValue
+from pyspark_paimon.plugins.sql.value_rows import value_rows
 from pyspark_paimon.spark.wire.session_settings import settings_of
-from pyspark_paimon.table.table import Table
 
 _OTHER_ROWS = "for other rows write DELETE FROM t WHERE and INSERT INTO t"
 
@@ -52,19 +51,14 @@ def insert(names: KnownTables, words: TokenCursor) -> Any:
     by_name = words.take("BY", "NAME")
     columns = _columns(words, schema)
     query = without_default_words(words.rest())
-    frame = _align_columns(
-        run_query(names, query),
-        [name for name in columns or schema.names if name not in static],
-        schema,
-        static,
-        by_name=by_name,
-        merges=_merges(names, table),
-    )
-    if TokenCursor(query).take("VALUES") and len(query) <= thresholds.sent_bytes and are_plain(schema, frame.columns):
-        frame = frame.toArrow()  # the driver writes a few rows that the client sends; a frame takes jobs
+    given = [name for name in columns or schema.names if name not in static]
+    rows = None if by_name or static else value_rows(query, given, schema)
+    if rows is None:
+        merges = by_name and _merges(names, table.path, schema)
+        rows = _align_columns(run_query(names, query), given, schema, static, by_name=by_name, merges=merges)
     dynamic = overwrite and not static
     result = table.write(
-        frame,
+        rows,
         mode="overwrite" if overwrite or replaced else None,
         partition=replaced or (static or None if overwrite else None),
         options={"dynamic-partition-overwrite": "false"} if dynamic and not _dynamic(names) else None,
@@ -128,9 +122,9 @@ def _columns(words: TokenCursor, schema: TableSchema) -> list[str] | None:
     return [resolve(words.part(), schema.column_types) for _ in words.items()]
 
 
-def _merges(names: KnownTables, table: Table) -> bool:
-    """Return whether a write adds new columns to the table."""
-    return RowPolicy.of(table.table_schema, settings_of(names.spark, table.path)).merges
+def _merges(names: KnownTables, path: str, schema: TableSchema) -> bool:
+    """Return whether a write adds new columns to the table at ``path``."""
+    return RowPolicy.of(schema, settings_of(names.spark, path)).merges
 
 
 def _matching(name: str, schema: TableSchema, *, added: bool) -> str:
@@ -169,7 +163,7 @@ def _align_columns(
     functions = functions_of(rows)
     frame = rows.toDF(*columns)
     aligned = []
-    for name, field in zip(columns, frame.schema, strict=True):
+    for name, field in zip(columns, rows.schema, strict=True):
         if name not in schema.column_types:
             aligned.append(functions.col(quote_name(name)))
             continue
