@@ -276,7 +276,8 @@ class Scan(CheckedMethods, Readable):
         """Return the rows. None: their files have more than ``max_bytes``, or they are too large for an answer."""
         from pyspark_paimon.request.scan_questions import ReadRows, answer_if_small  # noqa: PLC0415  # see test_imports
 
-        return answer_if_small(self._engine.ask, ReadRows(request=self._request), max_bytes)
+        rows = answer_if_small(self._engine.ask, ReadRows(request=self._request), max_bytes)
+        return rows if rows is None or rows.num_rows else self.schema.empty_table()  # an answer without rows has no columns
 
     def _aggregate_cheaply(self, functions: aggregates.Wanted, by: Any = ()) -> pa.Table | None:
         """Return the result of ``aggregate``. None: computing it needs many files."""

@@ -35,10 +35,15 @@ class Place:
 
 @dataclass(frozen=True)
 class TableScan:
-    """Scan of a table of a query. ``filtered``: the query has a condition on that table alone."""
+    """Scan of a table of a query.
+
+    filtered: The query has a condition on that table alone.
+    exact: The scan applies all conditions of the query.
+    """
 
     scan: Scan
     filtered: bool
+    exact: bool = False
 
 
 def prune_joins(text: str, scans: Mapping[int, TableScan]) -> dict[int, TableScan]:

@@ -16,8 +16,8 @@ from paimon_base.errors import PaimonError
 from pyspark_paimon.filter.columns import resolve
 from pyspark_paimon.frames.spark_functions import quote_name
 from pyspark_paimon.frames.spark_types import spark_schema
-from pyspark_paimon.plugins.sql.answers import frame_of_batches
-from pyspark_paimon.plugins.sql.pushdown import parse_query, renames_columns
+from pyspark_paimon.plugins.sql.answers import frame_of_batches, frame_of_query
+from pyspark_paimon.plugins.sql.pushdown import column_name, select_of_one_table
 from pyspark_paimon.table.scan import Scan
 from sparkexpr.values.column_type import BINARIES, FLOATS, INTEGERS, STRINGS, TIMESTAMPS, Kind
 
@@ -51,15 +51,11 @@ class SimpleAggregate:
         SimpleAggregate(items=(('key', 'a'), ('count_distinct', 'b')), keys=('a',))
         >>> SimpleAggregate.of("SELECT count(*) FROM t GROUP BY a HAVING count(*) > 1")
         """
-        query = parse_query(text)
-        tree = query.tree if query is not None and query.is_whole else None
-        if not isinstance(tree, exp.Select) or {name for name, value in tree.args.items() if value} - _CLAUSES:
+        select = select_of_one_table(text, _CLAUSES)
+        if select is None:
             return None
-        source = tree.args.get("from_")
-        if not isinstance(source, exp.From) or not isinstance(source.this, exp.Table) or _is_changed(source.this):
-            return None
-        table, group = source.this.alias_or_name, tree.args.get("group")
-        items = [_item(expression.unalias(), table) for expression in tree.expressions]
+        table, group = select.args["from_"].this.alias_or_name, select.args.get("group")
+        items = [_item(expression.unalias(), table) for expression in select.expressions]
         plain_items = tuple(item for item in items if item is not None)
         keys = None if group is None else _group_keys(group, table)
         if (
@@ -97,15 +93,11 @@ class SimpleAggregate:
         if aggregated is None:
             return None
         empty = spark.createDataFrame([], spark_schema(schema.fields))
-        result = spark.sql(text, paimon=empty).schema
+        result = frame_of_query(spark, text, {"paimon": empty}).schema
         if len(set(result.names)) < len(result.names):
             return None
         arrays = [aggregated.column(_result_name(function, name)).combine_chunks() for function, name in columns]
         return frame_of_batches(spark, [pa.RecordBatch.from_arrays(arrays, names=list(result.names))], result)
-
-
-def _is_changed(table: exp.Table) -> bool:
-    return renames_columns(table) or any(table.args.get(name) for name in ("pivots", "sample", "joins", "laterals"))
 
 
 def _result_name(function: str, name: str | None) -> str:
@@ -116,13 +108,13 @@ def _group_keys(group: exp.Expr, table: str) -> tuple[str, ...]:
     """Return the columns of GROUP BY. Empty: it has other expressions, or several grouping sets."""
     if {name for name, value in group.args.items() if value} - {"expressions"}:
         return ()
-    names = [_column(expression, table) for expression in group.expressions]
+    names = [column_name(expression, table) for expression in group.expressions]
     return tuple(name for name in names if name is not None) if None not in names else ()
 
 
 def _item(node: exp.Expr, table: str) -> tuple[str, str | None] | None:
     """Return function and column of a result column. None: it is something else."""
-    key = _column(node, table)
+    key = column_name(node, table)
     if key is not None:
         return _KEY, key
     function = next((name for kind, name in _FUNCTIONS.items() if isinstance(node, kind)), None)
@@ -133,15 +125,8 @@ def _item(node: exp.Expr, table: str) -> tuple[str, str | None] | None:
         return function, None
     if function == "count" and isinstance(value, exp.Distinct) and len(value.expressions) == 1 and not value.args.get("on"):
         function, value = _DISTINCT, value.expressions[0]
-    name = _column(value, table)
+    name = column_name(value, table)
     return None if name is None else (function, name)
-
-
-def _column(node: exp.Expr, table: str) -> str | None:
-    """Return the name of a column of the table. None: it is something else."""
-    if not isinstance(node, exp.Column) or node.args.get("db") or (node.table and node.table.lower() != table.lower()):
-        return None
-    return None if isinstance(node.this, exp.Star) else node.name
 
 
 def _is_unsure(schema: TableSchema, name: str, function: str) -> bool:

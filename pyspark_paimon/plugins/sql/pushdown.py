@@ -6,7 +6,7 @@ drop a row that the query needs.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -54,8 +54,8 @@ class Usage:
         """Return the metadata columns of a table that the query names."""
         return metadata_names(sorted(self.metadata), table.table_schema) if self.metadata else []
 
-    def scan(self, table: Table, travel: Mapping[str, Any], zone: Callable[[], str]) -> tuple[Scan, bool]:
-        """Return the scan of the table for the query, and whether it has a filter.
+    def scan(self, table: Table, travel: Mapping[str, Any], zone: Callable[[], str]) -> tuple[Scan, Projection]:
+        """Return the scan of the table for the query, and the conditions that it applies.
 
         ``travel``: arguments of ``scan``. ``zone``: returns the time zone of the session.
         """
@@ -70,7 +70,7 @@ class Usage:
         if columns is not None:
             scan = table.scan(columns=columns, **travel) if metadata_columns else scan.projected(columns)
         pushed = self.projection(schema, zone)
-        return narrowed(scan, pushed), pushed.inclusive != TRUE
+        return narrowed(scan, pushed), pushed
 
     def projection(self, schema: TableSchema, zone: Callable[[], str]) -> Projection:
         """Return the conditions that a scan evaluates as Spark does. Exact: they are all that the query has."""
@@ -139,6 +139,33 @@ def parse_query(text: str) -> QueryTree | None:
         return QueryTree(sqlglot.parse_one(plain, dialect=StatementTokens), is_whole)
     except (SqlglotError, RecursionError, InvalidArgument):
         return None
+
+
+def is_query(text: str) -> bool:
+    """Return whether a text is known to be a query, which changes nothing."""
+    query = parse_query(text)
+    return query is not None and isinstance(query.tree, exp.Query | exp.Values)
+
+
+def select_of_one_table(text: str, clauses: Collection[str]) -> exp.Select | None:
+    """Return the tree of a SELECT from one table, with no other than these clauses. None: it is something else."""
+    query = parse_query(text)
+    tree = query.tree if query is not None and query.is_whole else None
+    if not isinstance(tree, exp.Select) or {name for name, value in tree.args.items() if value} - set(clauses):
+        return None
+    source = tree.args.get("from_")
+    table = source.this if isinstance(source, exp.From) else None
+    changes = ("pivots", "sample", "joins", "laterals")
+    if not isinstance(table, exp.Table) or renames_columns(table) or any(table.args.get(name) for name in changes):
+        return None
+    return tree
+
+
+def column_name(node: exp.Expr, table: str) -> str | None:
+    """Return the name of a column of the table. None: it is something else."""
+    if not isinstance(node, exp.Column) or node.args.get("db") or (node.table and node.table.lower() != table.lower()):
+        return None
+    return None if isinstance(node.this, exp.Star) else node.name
 
 
 def usages(text: str) -> dict[int, Usage]:

@@ -6,34 +6,31 @@ Each Paimon table in the text, also with VERSION or TIMESTAMP AS OF, is replaced
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 from sqlglot.tokens import TokenType  # type: ignore[attr-defined]  # as sqlglot shows it
 
+from fileindex.predicate.tree import TRUE
 from manifest.schema.metadata_columns import METADATA_NAMES
-from manifest.schema.table_schema import TableSchema
 from paimon_base.errors import InvalidArgument
-from paimon_base.thresholds import thresholds
 from pyspark_paimon.frames.spark_functions import quote_name
-from pyspark_paimon.frames.spark_types import spark_schema
-from pyspark_paimon.plugins.sql.answers import frame_of_batches
+from pyspark_paimon.plugins.sql.answers import frame_of_query
 from pyspark_paimon.plugins.sql.join_keys import TableScan, prune_joins
 from pyspark_paimon.plugins.sql.metadata_answers import SimpleAggregate
 from pyspark_paimon.plugins.sql.names import KnownTables
-from pyspark_paimon.plugins.sql.pushdown import Usage, is_truncated, narrowed, usages
+from pyspark_paimon.plugins.sql.pushdown import Usage, is_query, narrowed, usages
+from pyspark_paimon.plugins.sql.small_scans import frame_of_small, plain_answer, small_rows
 from pyspark_paimon.plugins.sql.system_database import system_frame
 from pyspark_paimon.plugins.sql.table_functions import function_frame
 from pyspark_paimon.plugins.sql.text.relations import has_alias, insert_targets, relations, skip_sample
 from pyspark_paimon.plugins.sql.text.words import NameParts, TokenCursor
 from pyspark_paimon.plugins.sql.view_text import expand_views
 from pyspark_paimon.spark.wire.session_settings import has_settings
-from pyspark_paimon.table.scan import Scan
 from pyspark_paimon.table.table import Table
-from sparkexpr.values.column_type import BINARIES, FLOATS, INTEGERS, STRINGS, TIMESTAMPS, Kind
 
 _COMPUTED = "IDENTIFIER"
-_PLAIN = {Kind.BOOLEAN, *INTEGERS, *FLOATS, Kind.DECIMAL, Kind.DATE, *STRINGS, *BINARIES, *TIMESTAMPS}
 _SIGNS = ("+", "-", "*", "/")
 _WRITTEN = {TokenType.STRING, TokenType.NUMBER}
 _VERSIONS, _TIMES = ("VERSION", "SYSTEM_VERSION"), ("TIMESTAMP", "SYSTEM_TIME")
@@ -49,8 +46,7 @@ def run_query(names: KnownTables, text: str) -> Any:
     answer = _metadata_answer(names, text)
     if answer is not None:
         return answer
-    query, frames = replace_tables(names, text)
-    return names.spark.sql(query, **frames) if frames else names.spark.sql(text)
+    return replace_tables(names, text).run(names.spark)
 
 
 def with_views(names: KnownTables, text: str) -> str:
@@ -84,14 +80,35 @@ def _metadata_answer(names: KnownTables, text: str) -> Any:
     return aggregate.answer(names.spark, narrowed(scan, pushed), query)
 
 
-def replace_tables(names: KnownTables, text: str) -> tuple[str, dict[str, Any]]:
+@dataclass(frozen=True)
+class ReplacedQuery:
+    """A query whose Paimon tables are parameters of ``spark.sql``.
+
+    frames: DataFrame of each parameter.
+    is_answer: The only frame is the result of the query.
+    is_plan: The text is a query, and nothing that Spark runs at once.
+    """
+
+    text: str
+    frames: dict[str, Any]
+    is_answer: bool = False
+    is_plan: bool = False
+
+    def run(self, spark: Any) -> Any:
+        """Return the result. Raises the errors of ``spark.sql``."""
+        if self.is_answer:
+            return next(iter(self.frames.values()))
+        return frame_of_query(spark, self.text, self.frames) if self.is_plan else spark.sql(self.text, **self.frames)
+
+
+def replace_tables(names: KnownTables, text: str) -> ReplacedQuery:
     """Replace Paimon tables in a query by parameters of ``spark.sql``.
 
-    Returns the new text and the DataFrame of each parameter. Tables that Spark's catalog can read stay.
-    The text has no views of the catalog.
+    Tables that Spark's catalog can read stay. The text has no views of the catalog.
     """
     words = TokenCursor(text)
-    for target in insert_targets(words):
+    inserts = insert_targets(words)
+    for target in inserts:
         if names.has_table(target):
             written = ".".join(target)
             raise InvalidArgument(f"this form of INSERT cannot write {written} of the catalog; write one INSERT INTO a table and one query")
@@ -121,30 +138,23 @@ def replace_tables(names: KnownTables, text: str) -> tuple[str, dict[str, Any]]:
         parts += [_escape(text[named:end]), alias]
     query = "".join([*parts, _escape(text[end:])])
     source_by_start |= prune_joins(text, {start: source for start, source in source_by_start.items() if isinstance(source, TableScan)})
-    frames = {start: _frame(names.spark, each) if isinstance(each, TableScan) else each for start, each in source_by_start.items()}
+    frames = dict[int, Any]()
+    for start, source in source_by_start.items():
+        rows = small_rows(source) if isinstance(source, TableScan) else None
+        answer = plain_answer(names.spark, text, source, rows) if rows is not None and len(source_by_start) == 1 else None
+        if answer is not None:
+            return ReplacedQuery(text, {"paimon_0": answer}, is_answer=True)
+        if rows is not None:
+            frames[start] = frame_of_small(names.spark, source.scan, rows)
+        else:
+            frames[start] = source.scan.to_spark(exact=False) if isinstance(source, TableScan) else source
     named_metadata = [METADATA_NAMES.intersection(frame.columns) for start, frame in frames.items() if used.get(start, Usage()).metadata]
     hidden = set().union(*named_metadata)
-    return _without_hidden(query, hidden, len(frames)), {f"paimon_{number}": frame for number, frame in enumerate(frames.values())}
-
-
-def _frame(spark: Any, source: TableScan) -> Any:
-    """Return the frame of a table of a query. The rows of a small scan are part of it: a plan costs more than such a read."""
-    scan, max_bytes = source.scan, thresholds.driver_bytes if source.filtered else thresholds.sent_bytes
-    rows = scan._rows_if_small(max_bytes) if max_bytes and _is_plain(scan) else None  # noqa: SLF001  # users have to_arrow()
-    if rows is None:
-        return scan.to_spark(exact=False)
-    return frame_of_batches(spark, rows.to_batches(), spark_schema([scan.table_schema.field(name) for name in scan.schema.names]))
-
-
-def _is_plain(scan: Scan) -> bool:
-    """Return whether rows of a scan may be part of a plan: each column is of the table, and of a type that Spark takes from Arrow."""
-    return bool(scan.schema.names) and are_plain(scan.table_schema, scan.schema.names)
-
-
-def are_plain(schema: TableSchema, columns: Iterable[str]) -> bool:
-    """Return whether Spark takes the values of these columns from Arrow, and gives them, unchanged."""
-    types = [schema.column_types.get(name) for name in columns]
-    return all(type_ is not None and type_.kind in _PLAIN and not is_truncated(type_) for type_ in types)
+    return ReplacedQuery(
+        _without_hidden(query, hidden, len(frames)) if frames else text,
+        {f"paimon_{number}": frame for number, frame in enumerate(frames.values())},
+        is_plan=not inserts and is_query(text),
+    )
 
 
 def _without_hidden(query: str, hidden: set[str], tables: int) -> str:
@@ -186,7 +196,10 @@ def _escape(text: str) -> str:
 def _scan(names: KnownTables, name: NameParts, words: TokenCursor, usage: Usage) -> TableScan | None:
     """Return the scan of a table; None: Spark reads it."""
     table_and_travel = _find_table(names, name, words, usage)
-    return None if table_and_travel is None else TableScan(*usage.scan(*table_and_travel, lambda: _zone(names)))
+    if table_and_travel is None:
+        return None
+    scan, pushed = usage.scan(*table_and_travel, lambda: _zone(names))
+    return TableScan(scan, filtered=pushed.inclusive != TRUE, exact=pushed.exact)
 
 
 def _zone(names: KnownTables) -> str:

@@ -38,15 +38,15 @@ def create_view(names: KnownTables, words: TokenCursor) -> Any:
         return _create_in_catalog(names, words, names.catalog, catalog_name, replaces="REPLACE" in kind, quiet=quiet)
     if quiet or not words.take("AS"):
         return None
-    query, frames = replace_tables(names, with_views(names, words.rest()))
-    if not frames:
+    query = replace_tables(names, with_views(names, words.rest()))
+    if not query.frames:
         return None
     if not is_temporary or len(name) > 1:
         raise InvalidArgument(
             f"CREATE VIEW {'.'.join(name)}: Spark cannot store a view of Paimon tables; write CREATE TEMPORARY VIEW for this session, "
             "or give a REST or Hive catalog, which stores views"
         )
-    frame = names.spark.sql(query, **frames)
+    frame = query.run(names.spark)
     (frame.createOrReplaceTempView if "REPLACE" in kind else frame.createTempView)(name[0])
     return frame_of_result(names.spark, None)
 
@@ -71,10 +71,10 @@ def cache_table(names: KnownTables, words: TokenCursor) -> Any:
         raise InvalidArgument(
             f"CACHE TABLE {shown}: each statement reads the newest state of a Paimon table; cache its present rows: CACHE TABLE c AS TABLE {shown}"
         )
-    query, frames = replace_tables(names, with_views(names, words.rest()))
-    if not frames or len(name) > 1:
+    query = replace_tables(names, with_views(names, words.rest()))
+    if not query.frames or len(name) > 1:
         return None
-    names.spark.sql(query, **frames).createTempView(name[0])
+    query.run(names.spark).createTempView(name[0])
     return names.spark.sql(f"CACHE {'LAZY ' if lazy else ''}TABLE {quote_name(name[0])} {options}")
 
 
