@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from benchmarks.machine import tree_cpu_seconds
-from pyspark_paimon import Table
+from pyspark_paimon import Table, sql
 
 COLUMNS = ["operation", "wall ms, p50", "CPU ms", "Parquet in Spark, wall ms", "CPU ms"]
 _DDL = "id BIGINT, k INT, code STRING, amount DOUBLE"
@@ -25,16 +25,22 @@ _OPTIONS = {"bucket": "4", "file-index.bloom-filter.columns": "code", "num-sorte
 _WARM_UPS = 3
 
 
-def latency(call: Callable[[], Any], times: int) -> tuple[float, float]:
-    """Return the median wall time and the mean CPU time of a call, in milliseconds."""
+def latencies(calls: Sequence[Callable[[], Any]], times: int) -> list[tuple[float, float]]:
+    """Return the median wall time and the mean CPU time of each call, in milliseconds.
+
+    The calls take turns: Spark compiles its own code for minutes, so what runs later is faster.
+    """
     for _ in range(_WARM_UPS):
-        call()
-    walls, before = [], tree_cpu_seconds()
+        for call in calls:
+            call()
+    walls, cpus = [list[float]() for _ in calls], [0.0 for _ in calls]
     for _ in range(times):
-        start = time.perf_counter()
-        call()
-        walls.append(time.perf_counter() - start)
-    return statistics.median(walls) * 1000, (tree_cpu_seconds() - before) / times * 1000
+        for number, call in enumerate(calls):
+            start, before = time.perf_counter(), tree_cpu_seconds()
+            call()
+            cpus[number] += tree_cpu_seconds() - before
+            walls[number].append(time.perf_counter() - start)
+    return [(statistics.median(wall) * 1000, cpu / times * 1000) for wall, cpu in zip(walls, cpus, strict=True)]
 
 
 class Latencies:
@@ -47,7 +53,7 @@ class Latencies:
 
     def add(self, name: str, call: Callable[[], Any], parquet: Callable[[], Any] | None = None) -> None:
         """Measure an operation, and the same on Parquet files."""
-        figures = [*latency(call, self._times), *(latency(parquet, self._times) if parquet else ())]
+        figures = [figure for pair in latencies([call, *([parquet] if parquet else [])], self._times) for figure in pair]
         self.rows.append([name, *(f"{figure:,.0f}" for figure in figures), *[""] * (4 - len(figures))])
         print(f"| {' | '.join(self.rows[-1])} |", flush=True)
 
@@ -79,10 +85,17 @@ def run_latency(spark: Any, folder: Path, count: int, times: int) -> Latencies:
     def parquet(condition: str) -> Callable[[], Any]:
         return lambda: spark.read.parquet(files).filter(condition).toArrow()
 
+    def query(text: str) -> tuple[Callable[[], Any], Callable[[], Any]]:
+        return lambda: sql(spark, text.format(f"paimon.`{table.path}`")).toArrow(), lambda: spark.sql(
+            text.format(f"parquet.`{files}`")
+        ).toArrow()
+
     found = Latencies(times)
     found.add("open a table, ask for its schema", lambda: Table.open(folder / "t", spark=spark).schema)
     found.add("scan of a key, to Arrow", lambda: table.scan(f"id = {key}").to_arrow(), parquet(f"id = {key}"))
     found.add("scan of a key, collected by Spark", lambda: table.scan(f"id = {key}").to_spark().collect(), parquet(f"id = {key}"))
+    found.add("SQL: the row of a key", *query(f"SELECT * FROM {{}} WHERE id = {key}"))
+    found.add("SQL: 10 of 1,000 rows, ordered", *query("SELECT id, amount FROM {} WHERE id < 1000 ORDER BY amount DESC LIMIT 10"))
     found.add("count of all rows", table.scan().count, lambda: spark.read.parquet(files).count())
     found.add("Bloom filter, hit", lambda: table.scan(f"code = '{hit}'").to_arrow(), parquet(f"code = '{hit}'"))
     found.add("Bloom filter, miss", lambda: table.scan("code = 'code-999999'").to_arrow(), parquet("code = 'code-999999'"))
@@ -99,6 +112,16 @@ def run_latency(spark: Any, folder: Path, count: int, times: int) -> Latencies:
         lambda: spark.createDataFrame(one).write.mode("append").parquet(target),
     )
     found.add("write of 1,000 rows", lambda: table.write(small), lambda: spark.createDataFrame(small).write.mode("append").parquet(target))
+    spark.sql(f"CREATE TABLE parquet_rows ({_DDL}) USING parquet LOCATION '{folder / 'inserted'}'")
+    insert = "INSERT INTO {} VALUES ({}, 1, 'x', 0.5)"
+    found.add(
+        "SQL: INSERT of 1 row",
+        lambda: sql(spark, insert.format(f"paimon.`{table.path}`", next(ids))),
+        lambda: spark.sql(insert.format("parquet_rows", next(ids))),
+    )
+    spark.sql("DROP TABLE parquet_rows")
+    single = spark.createDataFrame(one)
+    found.add("write of 1 row of a DataFrame", lambda: table.write(single), lambda: single.write.mode("append").parquet(target))
     frame = spark.createDataFrame(small)
     found.add("write of 1,000 rows of a DataFrame", lambda: table.write(frame), lambda: frame.write.mode("append").parquet(target))
     found.add("update of 1 key", lambda: table.update(f"id = {key}", {"amount": 1.5}))
