@@ -191,13 +191,24 @@ class SchemaManager:
                 "another path"
             )
 
-    def _advise(self, schema: TableSchema) -> None:
-        """Log indexes of a new schema that are not worthwhile."""
+    def _advise(self, schema: TableSchema, before: TableSchema | None = None) -> None:
+        """Log indexes of a new schema that are not worthwhile, and what readers of Iceberg will not see.
+
+        ``before``: schema that it replaces.
+        """
         unique = set(schema.trimmed_primary_keys if len(schema.trimmed_primary_keys) == 1 else ())
         from fileindex.build.advice import unique_column_advice  # noqa: PLC0415  # readers of schemas need no index
 
         for line in unique_column_advice(schema.file_index.specs, unique):
             _LOG.warning("%s: %s", self._table_path, line)
+        from manifest.schema.iceberg_schema import shows_compacted_rows_only  # noqa: PLC0415  # few tables have such readers
+
+        if shows_compacted_rows_only(schema) and not (before is not None and shows_compacted_rows_only(before)):
+            _LOG.warning(
+                "%s: Iceberg readers will see only fully compacted rows; call compact(full=True), or set 'full-compaction.delta-commits'. "
+                "maintenance() says how old their view is",
+                self._table_path,
+            )
 
     def _put(self, schema: TableSchema, guard: Callable[[], bool] | None = None) -> bool:
         path = self._paths.schema_file(schema.id)
@@ -229,7 +240,7 @@ class SchemaManager:
                 return current
             if self._put(altered, lambda: self.holds(current)):  # noqa: B023  # called within this iteration
                 if altered.options != current.options:
-                    self._advise(altered)
+                    self._advise(altered, current)
                 return altered
         raise SchemaMismatch(f"{self._table_path}: the schema changed {_ATTEMPTS} times while this call altered it; try again")
 

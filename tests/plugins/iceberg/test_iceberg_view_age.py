@@ -38,6 +38,16 @@ def test_a_view_that_waits_for_compactions_is_announced(
     assert ("iceberg" in table.maintenance(orphans=False).steps) == waits
 
 
+def test_a_change_of_options_that_makes_a_view_wait_is_announced_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    table = keyed(tmp_path / "t", "id INT", {"bucket": "1"})
+    with caplog.at_level(logging.WARNING, "pyspark_paimon"):
+        table.alter_options({"metadata.iceberg.storage": "table-location"})
+        assert caplog.text.count("Iceberg readers will see only fully compacted rows") == 1
+        table.alter_options({"metadata.iceberg.compaction.min.file-num": "20"})
+        table.add_column("n", "INT")
+    assert caplog.text.count("Iceberg readers will see only fully compacted rows") == 1
+
+
 def test_maintenance_says_how_old_the_view_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     table = keyed(tmp_path / "t", "id INT", ICEBERG)
     assert table.maintenance(orphans=False, dry_run=True).iceberg == "Iceberg readers see all rows"
