@@ -30,6 +30,16 @@ _KEYS = {Kind.BOOLEAN, *INTEGERS, Kind.DATE, Kind.DECIMAL, *STRINGS, *BINARIES, 
 _MICROS = 6
 
 
+def metadata_answer(spark: Any, text: str, scan: Scan, query: str) -> Any:
+    """Return the result of a query as a DataFrame. None: it needs data files.
+
+    scan: Scan of its only table, which applies all its conditions.
+    query: The text with ``{paimon_0}`` in place of the table.
+    """
+    aggregate = SimpleAggregate.of(text)
+    return None if aggregate is None else aggregate.answer(spark, scan, query)
+
+
 @dataclass(frozen=True)
 class SimpleAggregate:
     """A query that only computes counts, minima and maxima of one table.
@@ -69,7 +79,7 @@ class SimpleAggregate:
     def answer(self, spark: Any, scan: Scan, text: str) -> Any:
         """Return the result as a DataFrame. None: it needs data files.
 
-        text: The query with ``{paimon}`` in place of the table.
+        text: The query with ``{paimon_0}`` in place of the table.
         """
         schema = scan.table_schema
         try:
@@ -93,7 +103,7 @@ class SimpleAggregate:
         if aggregated is None:
             return None
         empty = spark.createDataFrame([], spark_schema(schema.fields))
-        result = frame_of_query(spark, text, {"paimon": empty}).schema
+        result = frame_of_query(spark, text, {"paimon_0": empty}).schema
         if len(set(result.names)) < len(result.names):
             return None
         arrays = [aggregated.column(_result_name(function, name)).combine_chunks() for function, name in columns]

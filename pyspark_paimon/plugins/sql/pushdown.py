@@ -70,7 +70,7 @@ class Usage:
         if columns is not None:
             scan = table.scan(columns=columns, **travel) if metadata_columns else scan.projected(columns)
         pushed = self.projection(schema, zone)
-        return narrowed(scan, pushed), pushed
+        return scan if pushed.inclusive == TRUE else scan.narrowed(pushed.inclusive), pushed
 
     def projection(self, schema: TableSchema, zone: Callable[[], str]) -> Projection:
         """Return the conditions that a scan evaluates as Spark does. Exact: they are all that the query has."""
@@ -80,11 +80,6 @@ class Usage:
             exact = exact and predicate is not None
             predicates += [] if predicate is None else [predicate]
         return Projection(all_of(*predicates), exact=exact)
-
-
-def narrowed(scan: Scan, pushed: Projection) -> Scan:
-    """Return the scan of the rows that the query's conditions leave."""
-    return scan if pushed.inclusive == TRUE else scan.narrowed(pushed.inclusive)
 
 
 def _evaluable(text: str, schema: TableSchema, zone: Callable[[], str]) -> Predicate | None:

@@ -18,9 +18,9 @@ from paimon_base.errors import InvalidArgument
 from pyspark_paimon.frames.spark_functions import quote_name
 from pyspark_paimon.plugins.sql.answers import frame_of_query
 from pyspark_paimon.plugins.sql.join_keys import TableScan, prune_joins
-from pyspark_paimon.plugins.sql.metadata_answers import SimpleAggregate
+from pyspark_paimon.plugins.sql.metadata_answers import metadata_answer
 from pyspark_paimon.plugins.sql.names import KnownTables
-from pyspark_paimon.plugins.sql.pushdown import Usage, is_query, narrowed, usages
+from pyspark_paimon.plugins.sql.pushdown import Usage, is_query, usages
 from pyspark_paimon.plugins.sql.small_scans import frame_of_small, plain_answer, small_rows
 from pyspark_paimon.plugins.sql.system_database import system_frame
 from pyspark_paimon.plugins.sql.table_functions import function_frame
@@ -43,41 +43,12 @@ def run_query(names: KnownTables, text: str) -> Any:
     """
     text = f"{names.common} SELECT * FROM ({text})" if names.common else text  # noqa: S608  # both are the user's own SQL
     text = with_views(names, text)
-    answer = _metadata_answer(names, text)
-    if answer is not None:
-        return answer
     return replace_tables(names, text).run(names.spark)
 
 
 def with_views(names: KnownTables, text: str) -> str:
     """Return a query without TABLE as a query, and with the queries of the catalog's views in their places."""
     return expand_views(names, text, lambda query: run_query(names, query).columns)
-
-
-def _metadata_answer(names: KnownTables, text: str) -> Any:
-    """Return the answer of a query that needs no data file. None: it needs them."""
-    aggregate = SimpleAggregate.of(text)
-    if aggregate is None:
-        return None
-    words = TokenCursor(text)
-    relation = next(iter(relations(words)), None)
-    usage = None if relation is None else usages(text).get(relation.start)
-    if relation is None or usage is None or not usage.is_whole:
-        return None
-    start, words.at = relation.start, relation.word
-    name = words.name()
-    table_and_travel = _find_table(names, name, words, usage)
-    if table_and_travel is None:
-        return None
-    table, travel = table_and_travel
-    scan = table.scan(**travel)
-    pushed = usage.projection(scan.table_schema, lambda: _zone(names))
-    if not pushed.exact:
-        return None
-    end = words.tokens[words.at - 1].end + 1
-    alias = "" if has_alias(words) else f" AS {quote_name(name[-1])}"
-    query = f"{_escape(text[:start])}{{paimon}}{alias}{_escape(text[end:])}"
-    return aggregate.answer(names.spark, narrowed(scan, pushed), query)
 
 
 @dataclass(frozen=True)
@@ -138,16 +109,20 @@ def replace_tables(names: KnownTables, text: str) -> ReplacedQuery:
         parts += [_escape(text[named:end]), alias]
     query = "".join([*parts, _escape(text[end:])])
     source_by_start |= prune_joins(text, {start: source for start, source in source_by_start.items() if isinstance(source, TableScan)})
+    only = next(iter(source_by_start.values())) if len(source_by_start) == 1 else None
+    exact = only if isinstance(only, TableScan) and only.exact else None
+    answer = None if exact is None else metadata_answer(names.spark, text, exact.scan, query)
     frames = dict[int, Any]()
-    for start, source in source_by_start.items():
+    for start, source in source_by_start.items() if answer is None else ():
         rows = small_rows(source) if isinstance(source, TableScan) else None
-        answer = plain_answer(names.spark, text, source, rows) if rows is not None and len(source_by_start) == 1 else None
-        if answer is not None:
-            return ReplacedQuery(text, {"paimon_0": answer}, is_answer=True)
-        if rows is not None:
-            frames[start] = frame_of_small(names.spark, source.scan, rows)
-        else:
+        if rows is None:
             frames[start] = source.scan.to_spark(exact=False) if isinstance(source, TableScan) else source
+            continue
+        answer = None if exact is None else plain_answer(names.spark, text, exact.scan, rows)
+        if answer is None:
+            frames[start] = frame_of_small(names.spark, source.scan, rows)
+    if answer is not None:
+        return ReplacedQuery(text, {"paimon_0": answer}, is_answer=True)
     named_metadata = [METADATA_NAMES.intersection(frame.columns) for start, frame in frames.items() if used.get(start, Usage()).metadata]
     hidden = set().union(*named_metadata)
     return ReplacedQuery(

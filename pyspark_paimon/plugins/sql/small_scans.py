@@ -37,15 +37,15 @@ def frame_of_small(spark: Any, scan: Scan, rows: pa.Table) -> Any:
     return frame_of_batches(spark, rows.to_batches(), spark_schema([scan.table_schema.field(name) for name in scan.schema.names]))
 
 
-def plain_answer(spark: Any, text: str, source: TableScan, rows: pa.Table) -> Any:
+def plain_answer(spark: Any, text: str, scan: Scan, rows: pa.Table) -> Any:
     """Return the result of a query of columns of one table as a DataFrame. None: it computes something.
 
-    rows: Rows of the scan.
+    rows: Rows of the scan, which applies all conditions of the query.
     """
-    columns = _selected_columns(text) if source.exact else None
+    columns = _selected_columns(text)
     if columns is None:
         return None
-    schema = source.scan.table_schema
+    schema = scan.table_schema
     columns = columns or [(name, name) for name in schema.names]
     results = [result for _, result in columns]
     # Spark finds a column of another case, and a result may have a name twice.
