@@ -184,10 +184,11 @@ def _refuse_assignment(name: str, source_type: Any, column_type: Any) -> None:
     A CAST would accept them: 1 would become true, and an instant a number.
     """
     if _are_apart(source_type, column_type):
-        shown = source_type.simpleString().upper()
+        shown, target = source_type.simpleString().upper(), column_type.simpleString().upper()
+        value = "CAST(... AS STRING)" if target == "BINARY" else "..."  # Spark casts nothing but texts to bytes
         raise SchemaMismatch(
-            f"INSERT: column '{name}' is {column_type.simpleString().upper()}, and its value is of type {shown}, which Spark does not store there: "
-            f"write CAST(... AS {column_type.simpleString().upper()})"
+            f"INSERT: column '{name}' is {target}, and its value is of type {shown}, which Spark does not store there: "
+            f"write CAST({value} AS {target})"
         )
 
 
@@ -207,6 +208,8 @@ def _are_apart(source_type: Any, column_type: Any, *, in_nested: bool = False) -
             or len(parts[0]) != len(parts[1])
             or any(_are_apart(*pair, in_nested=True) for pair in zip(*parts, strict=True))
         )
+    if column == "binary" and source not in {*_TEXTS, "binary"}:
+        return True
     if in_nested and source in {*_TEXTS, "binary"}:
         return column not in {*_TEXTS, source}
     return len({_family(source_type), _family(column_type)} - {None}) > 1
