@@ -66,17 +66,18 @@ def test_what_spark_refuses_to_store_is_refused(spark, tmp_path):
         spark.sql(f"CREATE TABLE assigned_{name} (c {target}) USING parquet LOCATION '{tmp_path / name}'")
         for source, literal in VALUES.items():
             value = f"CAST({literal} AS {source})"
-            plan = spark.sql(f"EXPLAIN INSERT INTO assigned_{name} SELECT {value} AS c").first()[0]
+            explained = spark.sql(f"EXPLAIN INSERT INTO assigned_{name} SELECT {value} AS c").collect()
+            plan = " ".join(row[0] for row in explained)  # an error has a row for each line
             rows = spark.sql(f"SELECT 1L AS k, {value} AS v")
 
             def insert(rows: Any = rows, name: str = name) -> None:
                 frame = _align_columns(rows, ["k", name], table.table_schema, {}, by_name=False)
                 table.write(frame.toArrow(), missing="null")
 
-            statements = {
-                "INSERT": insert,
-                "MERGE": table.merge(rows.toArrow(), "k").when_matched_update({name: StatementText("s.v")}).execute,
-            }
+            def merge(rows: Any = rows, name: str = name) -> None:
+                table.merge(rows.toArrow(), "k").when_matched_update({name: StatementText("s.v")}).execute()
+
+            statements = {"INSERT": insert, "MERGE": merge}
             if "<" not in source:  # an expression has no nested literals
                 statements["UPDATE"] = partial(table.update, "k = 1", set={name: StatementText(value)})
             for statement, call in statements.items():
