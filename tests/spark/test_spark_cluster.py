@@ -95,9 +95,10 @@ def test_where_the_package_is_installed_nothing_is_shipped(told):
 def test_the_package_is_shipped_to_a_server_that_lacks_it_if_the_client_has_its_python(cluster, tmp_path):
     from thin_client import interpreter
 
-    hidden = tmp_path / "hidden"  # an editable install puts the checkout on every Python's path: not on this server's
+    hidden = tmp_path / "hidden"  # an editable install puts a checkout on every Python's path, perhaps another one: not on this server's
     hidden.mkdir()
-    (hidden / "sitecustomize.py").write_text(f"import sys; sys.path[:] = [path for path in sys.path if path != {package_root()!r}]\n")
+    code = "import os, sys; sys.path[:] = [path for path in sys.path if not os.path.isdir(os.path.join(path, 'pyspark_paimon'))]\n"
+    (hidden / "sitecustomize.py").write_text(code)
     cluster.start_server({"PYTHONPATH": str(hidden)}, master="local[1]")
     try:
         environment = {key: value for key, value in os.environ.items() if not key.startswith(("SPARK_", "PYSPARK_"))}
