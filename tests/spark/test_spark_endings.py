@@ -47,7 +47,8 @@ assert spark.range(3).count() == 3
 PROGRAMS = {
     "a refused session": REFUSING,
     "an embedded server": EMBEDDED,
-    "a new session beside an embedded one": EMBEDDED + "assert spark_session(new=True).range(3).count() == 3",
+    "a new session beside an embedded one": EMBEDDED
+    + "other = spark_session(new=True); assert other.range(3).count() == 3; assert spark_session() is spark is not other",
     "three sessions, one of them stopped": EMBEDDED + "spark_session(new=True).client.close(); spark_session(new=True).range(3).count()",
     "an embedded server after a refused session": REFUSING + EMBEDDED,
     "a program that fails": EMBEDDED + "raise SystemExit(0 if spark_session(new=True) else 1)",

@@ -20,6 +20,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from copy import deepcopy
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -130,7 +131,7 @@ def spark_session(
     if running is None and target.startswith("sc://"):
         session = _remote_session(Address.parse(target, token), RUNTIME_CONF | settings, new=new)
     elif running is not None:
-        session = _adopted(running.newSession()) if new else running
+        session = _adopted(_new_session(running)) if new else running
         _configure(session, RUNTIME_CONF | settings)
     else:
         session = _embedded_session(target, app_name, settings)
@@ -173,6 +174,19 @@ def _connect(url: str) -> SparkSession:
     set_environment("SPARK_CONNECT_MODE_ENABLED", "1")  # as Spark's builder of both kinds of sessions does
     # ``getOrCreate`` would return the active session, of any server.
     return _adopted(ConnectSession.Builder().channelBuilder(channel_to(url)).create())
+
+
+def _new_session(running: SparkSession) -> SparkSession:
+    """Return a new session at the server of ``running``, which stays Spark's active session."""
+    if hasattr(running, "newSession"):
+        return running.newSession()
+    # Spark Connect has ``newSession`` since 4.3, and this is what it does. Its builder would change the active session.
+    client: Any = running.client
+    builder = deepcopy(client._builder)  # noqa: SLF001  # as above
+    builder._params.pop(builder.PARAM_SESSION_ID, None)  # noqa: SLF001  # as above
+    kind: Any = type(running)
+    new_session: SparkSession = kind(builder)
+    return new_session
 
 
 def _adopted(session: SparkSession) -> SparkSession:
