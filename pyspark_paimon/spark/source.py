@@ -20,7 +20,7 @@ class PaimonDataSource(DataSource):  # type: ignore[misc]  # Spark's own annotat
     Options of ``spark.read``: ``columns`` (comma separated), ``filter`` (SQL text), ``scan.snapshot-id``, ``scan.tag-name``,
     ``scan.timestamp-millis``, also ``versionAsOf`` and ``timestampAsOf``, ``incremental-between`` and
     ``incremental-between-scan-mode`` (rows with ``_row_kind``). Spark pushes no filter and no columns of a query into this source:
-    without the options a query reads all rows.
+    without the options a query reads all rows. A ``Filter`` above ``BatchScan`` in ``df.explain()`` is Spark's, after the read.
 
     Options of ``df.write``: ``dynamic-partition-overwrite`` and the table options that a call may change.
 

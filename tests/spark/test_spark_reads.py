@@ -261,6 +261,21 @@ def test_a_frame_answers_every_query_of_it(spark, tmp_path):
             assert [spark.sql(f"SELECT id FROM kept WHERE id {test}").count() for test in ("= 2", "<> 7", "= 2")] == [1, 3, 1]
 
 
+def test_sparks_plan_shows_a_filter_that_the_source_did_not_get(spark, tmp_path):
+    local = Table.create(tmp_path / "t", "id BIGINT, city STRING")
+    local.write(pa.table({"id": range(3), "city": ["Oslo", "Lima", None]}))
+    reader = spark.read.format("paimon")
+    filtered_by_spark = reader.load(local.path).where("id = 2")
+    filtered_by_source = reader.option("filter", "id = 2").load(local.path)
+    assert ids(filtered_by_spark) == ids(filtered_by_source) == [2]
+    above, scan, _ = filtered_by_spark._explain_string().partition("BatchScan paimon")
+    assert "Filter" in above
+    assert scan
+    above, scan, _ = filtered_by_source._explain_string().partition("BatchScan paimon")
+    assert "Filter" not in above
+    assert scan
+
+
 def test_partitions_of_all_spellings_are_read_by_spark_too(spark, tmp_path):
     table = Table.create(tmp_path / "a b%20c" / "t", "p STRING, day DATE, id INT", partition_keys=["p", "day"])
     names = ["plain", "a b", "a/b:c%=d", "é", "", None, "__DEFAULT_PARTITION__x"]

@@ -179,4 +179,7 @@ def test_explain_tells_which_reader_of_a_dataframe_reads_what_and_why(spark, tmp
     told = table.scan().explain(analyze=False).summary.splitlines()[1]
     assert told.startswith("to_spark(): Spark's own Parquet reader reads 1 of 1 file, ")
     assert "a filter on columns" in table.scan("id = 7").explain(analyze=False).summary
+    hint = "to_spark().filter(...): Spark filters what the readers return, and no file is skipped"
+    assert hint in table.scan().explain(analyze=False).summary
+    assert hint not in table.scan("id = 7").explain(analyze=False).summary
     assert "to_spark" not in Table.open(table.path).scan().explain(analyze=False).summary

@@ -47,6 +47,7 @@ from pyspark_paimon.spark.wire.names import UNIQUE_NAME
 from pyspark_paimon.spark.wire.native_plan import NativePlan, native_frame
 
 _BROADCAST = "spark.sql.autoBroadcastJoinThreshold"
+_FRAME_FILTER = "to_spark().filter(...): Spark filters what the readers return, and no file is skipped; use scan(...) for the filter"
 
 if TYPE_CHECKING:
     from lsm.aggregate.summary import RowSummary
@@ -156,7 +157,10 @@ class SparkScans:
         if analyze:
             stages_text = measured[0] if measured else None
             read = self._measure(request) if stages_text is None else measuring.answer_of(stages_text)
-        return MeasuredPlan(plan, read, _describe_readers(native_files, plan))
+        readers = _describe_readers(native_files, plan)
+        if request.predicate is None and plan.file_count:
+            readers = f"{readers}\n{_FRAME_FILTER}"
+        return MeasuredPlan(plan, read, readers)
 
     def _ask_all(self, questions: Sequence[Request[Any]]) -> list[Any]:
         """Return the answers to questions, in one round trip unless a request of all would be too long."""

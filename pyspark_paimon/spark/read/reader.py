@@ -2,8 +2,9 @@
 
 The driver plans splits of a pinned snapshot, and tasks read them.
 The scan and its splits are JSON. Columns and filter are options, and the reader filters exactly. Spark pushes no columns into a Python
-data source. It could push filters. But Spark 4.3 keeps the partitions of a query's filters with the frame, and reuses them if the next
-query pushes none: rows would be missing.
+data source. It could push filters. But Spark 4.3 keeps the partitions of the last pushed filters with the relation. All scans of a query,
+a temporary view, or a frame share that: rows would be missing, even if the reader also returned the filters. Spark's main branch
+keeps the partitions with the scan; its readers have ``pushLimit``.
 """
 
 from __future__ import annotations
