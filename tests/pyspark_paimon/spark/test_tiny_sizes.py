@@ -16,7 +16,7 @@ from pyspark_paimon.plugins.fsck.spark_reader import divide_units
 from pyspark_paimon.request.requests import SparkRows
 from pyspark_paimon.results.fsck_depth import Depth
 from pyspark_paimon.scheduling.task_packing import assign_by_size, task_count
-from pyspark_paimon.spark.client import merge
+from pyspark_paimon.spark.client import estimate, merge
 from pyspark_paimon.spark.client.estimate import Estimate
 from pyspark_paimon.spark.wire.arrow_stream import TASK, blob_frame, decode_blobs
 
@@ -75,7 +75,7 @@ def test_a_source_that_the_driver_does_not_hold_changes_no_append_table(set_thre
 
 @pytest.mark.parametrize("limits", [{}, {"fetched_merge_rows": 99}, {"fetched_merge_bytes": 4999}, {"held_merge_bytes": 1000}], ids=str)
 def test_a_small_frame_is_fetched_to_be_merged(set_thresholds, monkeypatch, limits) -> None:
-    monkeypatch.setattr(merge, "estimate", lambda *_: Estimate(5000, 100))
+    monkeypatch.setattr(estimate, "estimate", lambda *_: Estimate(5000, 100))
     columns = SimpleNamespace(fields=[])
     frame = SimpleNamespace(limit=lambda count: SimpleNamespace(schema=columns, toArrow=lambda: ROWS.slice(0, count)))
     source = SparkRows(frame, ROWS.schema)
