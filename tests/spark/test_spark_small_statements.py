@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from paimon_base.thresholds import use_thresholds
-from pyspark_paimon import Catalog, Table, sql
+from pyspark_paimon import Catalog, SchemaMismatch, Table, sql
 from pyspark_paimon.spark.client.engine import SparkEngine
 from tests.build import tuples
 
@@ -102,10 +102,66 @@ OTHERS = [
 def test_a_small_result_is_that_of_spark(spark, database, executions, text):
     statement = text.replace("{t}", "db.t")
     frame = sql(spark, statement, catalog=database)
-    assert executions == []
+    assert text in OTHERS or executions == []
     small = described(frame)
     with use_thresholds(driver_bytes=0, sent_bytes=0):
         assert small == described(sql(spark, statement, catalog=database))
+
+
+DEPENDENT = [
+    "SELECT id FROM {t} WHERE n <> '1.9'",
+    "SELECT id FROM {t} WHERE n = '1_0'",
+    "SELECT id FROM {t} WHERE n = '10.0'",
+    "SELECT id FROM {t} WHERE f <> 16777217",
+    "SELECT id FROM {t} WHERE d < 1e309",
+    "SELECT id FROM {t} WHERE at <> '1969-12-31 23:59:59.9999991'",
+    "SELECT count(*) FROM {t} WHERE n <> '1.9'",
+    "SELECT count(*) FROM {t} WHERE at <> '1969-12-31 23:59:59.9999991'",
+    "SELECT id FROM {t} WHERE s LIKE 'é!%' ESCAPE 'xy'",
+    "SELECT id FROM {t} WHERE s <> 'it''s'",
+    "SELECT id FROM {t} WHERE s <> '${spark.sql.session.timeZone}'",
+    "SELECT id AS `${spark.sql.session.timeZone}` FROM {t} WHERE id = 3",
+    "SELECT ID FROM {t} WHERE ID = 3",
+    "SELECT T.id FROM {t} WHERE id = 3",
+    "SELECT +id FROM {t} WHERE id = 3",
+    "SELECT id, FROM {t} WHERE id = 3",
+    "SELECT id AS 'x' FROM {t} WHERE id = 3",
+    "SELECT id $x FROM {t} WHERE id = 3",
+    "SELECT id FROM {t} WHERE n ISNULL",
+]
+"""Queries whose rows, names or errors depend on settings, or that Spark reads otherwise than sqlglot."""
+
+
+def outcome(call: Any) -> object:
+    """Return columns and rows of a result, or the kind of its error."""
+    try:
+        return described(call())
+    except Exception as error:  # noqa: BLE001  # both roads must raise it
+        return type(error).__name__
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "settings",
+    [{}, {"spark.sql.ansi.enabled": "false"}, {"spark.sql.caseSensitive": "true"}, {"spark.sql.parser.escapedStringLiterals": "true"}],
+    ids=["plain", "without ANSI", "case sensitive", "escaped texts"],
+)
+def test_settings_mean_the_same_for_small_results(spark, database, settings):
+    before = {key: spark.conf.get(key) for key in settings}
+    wrong = []
+    try:
+        for key, value in settings.items():
+            spark.conf.set(key, value)
+        for text in DEPENDENT:
+            statement = text.replace("{t}", "db.t")
+            small = outcome(lambda: sql(spark, statement, catalog=database))  # noqa: B023  # called at once
+            with use_thresholds(driver_bytes=0, sent_bytes=0):
+                if small != outcome(lambda: sql(spark, statement, catalog=database)):  # noqa: B023  # as above
+                    wrong.append(text)
+    finally:
+        for key, value in before.items():
+            spark.conf.set(key, value)
+    assert wrong == []
 
 
 @pytest.mark.parametrize("text", PLAIN)
@@ -201,6 +257,19 @@ def test_larger_and_nested_frames_are_written_by_a_job(spark, tmp_path, write_jo
         table.write(spark.sql("SELECT explode(sequence(1000L, 5000L)) AS id"), missing="null")
     assert len(write_jobs) == 3
     assert table.count() == 100 + 4001
+
+
+def test_a_frame_without_columns_is_refused(spark, tmp_path):
+    table = Table.create(tmp_path / "t", "id BIGINT", primary_keys=["id"], options={"bucket": "1"}, spark=spark)
+    with pytest.raises(SchemaMismatch):
+        table.write(spark.range(1).select())
+
+
+def test_a_result_follows_its_view(spark, database):
+    spark.range(2).createOrReplaceTempView("followed")
+    frame = sql(spark, "SELECT * FROM followed", catalog=database)
+    spark.range(3).selectExpr("id AS other").createOrReplaceTempView("followed")
+    assert frame.toArrow().to_pydict() == {"other": [0, 1, 2]}
 
 
 def test_a_small_frame_with_a_known_id_is_neither_read_nor_written_again(spark, tmp_path, write_jobs):

@@ -10,7 +10,6 @@ from pydantic import BaseModel
 
 from manifest.types.data_type import DataField
 from pyspark_paimon.frames.spark_types import arrow_for_spark, cast_for_spark, spark_type
-from pyspark_paimon.spark.wire.session_storage import is_connect
 
 
 def frame_of_rows(spark: Any, rows: pa.Table) -> Any:
@@ -26,26 +25,6 @@ def frame_of_batches(spark: Any, batches: Iterable[pa.RecordBatch], schema: Any)
     """Convert rows to a DataFrame of exactly these columns and types. The rows are part of its plan."""
     types = arrow_for_spark(schema)
     return spark.createDataFrame(pa.Table.from_batches([cast_for_spark(batch, types) for batch in batches], types), schema)
-
-
-def frame_of_query(spark: Any, text: str, frames: Mapping[str, Any]) -> Any:
-    """Return the result of a query. Raises the errors of ``spark.sql``.
-
-    ``text`` has ``{name}`` in place of each frame.
-    """
-    if not is_connect(spark):
-        return spark.sql(text, **frames)
-    # spark.sql() sends each text as a command. For a query, the analysis that its result keeps finds the same errors at half the cost.
-    from pyspark.sql.connect.dataframe import DataFrame  # noqa: PLC0415  # only sessions of Spark Connect need it
-    from pyspark.sql.connect.plan import SQL, SubqueryAlias  # noqa: PLC0415  # as above
-    from pyspark.sql.connect.sql_formatter import SQLStringFormatter  # noqa: PLC0415  # as above
-
-    formatter = SQLStringFormatter(spark)
-    query = formatter.format(text, **frames) if frames else text
-    views = [SubqueryAlias(frame._plan, name) for frame, name in formatter._temp_views]  # noqa: SLF001  # as spark.sql() does
-    result = DataFrame(SQL(query, [], {}, views), spark)
-    _ = result.schema
-    return result
 
 
 def _plain(column: pa.DataType) -> pa.DataType:

@@ -16,7 +16,7 @@ from paimon_base.errors import PaimonError
 from pyspark_paimon.filter.columns import resolve
 from pyspark_paimon.frames.spark_functions import quote_name
 from pyspark_paimon.frames.spark_types import spark_schema
-from pyspark_paimon.plugins.sql.answers import frame_of_batches, frame_of_query
+from pyspark_paimon.plugins.sql.answers import frame_of_batches
 from pyspark_paimon.plugins.sql.pushdown import column_name, select_of_one_table
 from pyspark_paimon.table.scan import Scan
 from sparkexpr.values.column_type import BINARIES, FLOATS, INTEGERS, STRINGS, TIMESTAMPS, Kind
@@ -103,7 +103,7 @@ class SimpleAggregate:
         if aggregated is None:
             return None
         empty = spark.createDataFrame([], spark_schema(schema.fields))
-        result = frame_of_query(spark, text, {"paimon_0": empty}).schema
+        result = spark.sql(text, paimon_0=empty).schema
         if len(set(result.names)) < len(result.names):
             return None
         arrays = [aggregated.column(_result_name(function, name)).combine_chunks() for function, name in columns]

@@ -22,6 +22,7 @@ from manifest.schema.metadata_columns import METADATA_NAMES, metadata_names
 from manifest.schema.table_schema import TableSchema
 from paimon_base.errors import InvalidArgument, PaimonError
 from pyspark_paimon.filter.parse import parse_filter
+from pyspark_paimon.plugins.sql.exact_conditions import has_plain_words, is_exact
 from pyspark_paimon.plugins.sql.text.pipelines import without_pipelines
 from pyspark_paimon.plugins.sql.text.words import StatementTokens, tokens_of
 from sparkexpr.expression.tree import ColumnValue, FunctionCall
@@ -40,7 +41,7 @@ class Usage:
     """What a query needs of one of its tables.
 
     conditions: Conditions of WHERE on this table alone, as SQL text without the table's name.
-    is_whole: The query has no other conditions of WHERE beside this table.
+    is_whole: The query has no other conditions of WHERE beside this table, and Spark reads its text as we do.
     names: Words of the query in upper case, among which are all needed columns. None: all columns.
     metadata: Words of the query that may be metadata columns.
     """
@@ -73,11 +74,11 @@ class Usage:
         return scan if pushed.inclusive == TRUE else scan.narrowed(pushed.inclusive), pushed
 
     def projection(self, schema: TableSchema, zone: Callable[[], str]) -> Projection:
-        """Return the conditions that a scan evaluates as Spark does. Exact: they are all that the query has."""
+        """Return the conditions that a scan evaluates. Exact: they are all that the query has, and Spark finds the same rows by them."""
         predicates, exact = list[Predicate](), self.is_whole
         for text in self.conditions:
             predicate = _evaluable(text, schema, zone)
-            exact = exact and predicate is not None
+            exact = exact and predicate is not None and is_exact(text, schema.column_types)
             predicates += [] if predicate is None else [predicate]
         return Projection(all_of(*predicates), exact=exact)
 
@@ -136,12 +137,6 @@ def parse_query(text: str) -> QueryTree | None:
         return None
 
 
-def is_query(text: str) -> bool:
-    """Return whether a text is known to be a query, which changes nothing."""
-    query = parse_query(text)
-    return query is not None and isinstance(query.tree, exp.Query | exp.Values)
-
-
 def select_of_one_table(text: str, clauses: Collection[str]) -> exp.Select | None:
     """Return the tree of a SELECT from one table, with no other than these clauses. None: it is something else."""
     query = parse_query(text)
@@ -178,13 +173,14 @@ def usages(text: str) -> dict[int, Usage]:
     parts = (part.upper() for word in words for part in (word.text, *word.text.split(".")))
     names = frozenset(parts) if _names_columns(query.tree) else None
     metadata = METADATA_NAMES.intersection(word.text for word in words if word.kind is not TokenType.STRING)
+    is_whole_query = query.is_whole and has_plain_words(text, words)
     usage_by_start = {}
     for table in query.tree.find_all(exp.Table):
         first = next((part for part in table.parts if isinstance(part, exp.Identifier)), None)
         start = None if first is None else first.meta.get("start")
         if start is not None:
             conditions, is_whole = ((), False) if renames_columns(table) else _conditions(table)
-            usage_by_start[start] = Usage(conditions, None if renames_columns(table) else names, metadata, query.is_whole and is_whole)
+            usage_by_start[start] = Usage(conditions, None if renames_columns(table) else names, metadata, is_whole_query and is_whole)
     return usage_by_start
 
 
@@ -213,9 +209,11 @@ def _conditions(table: exp.Table) -> tuple[tuple[str, ...], bool]:
     if table.args.get("pivots") or table.args.get("sample") or select.args.get("sample") or _may_be_null(table, select):
         return (), False
     alone = isinstance(table.parent, exp.From) and not select.args.get("joins") and not select.args.get("laterals")
-    parts = list(terms(select.args["where"].this))
+    where = select.args["where"].this
+    same_case = all(column.table in {"", table.alias_or_name} for column in where.find_all(exp.Column))
+    parts = list(terms(where))
     texts = [text for term in parts if (text := _condition(term, table, alone=alone)) is not None]
-    return tuple(texts), len(texts) == len(parts)
+    return tuple(texts), same_case and len(texts) == len(parts)
 
 
 def _condition(term: exp.Expr, table: exp.Table, *, alone: bool) -> str | None:

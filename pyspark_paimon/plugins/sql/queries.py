@@ -16,11 +16,10 @@ from fileindex.predicate.tree import TRUE
 from manifest.schema.metadata_columns import METADATA_NAMES
 from paimon_base.errors import InvalidArgument
 from pyspark_paimon.frames.spark_functions import quote_name
-from pyspark_paimon.plugins.sql.answers import frame_of_query
 from pyspark_paimon.plugins.sql.join_keys import TableScan, prune_joins
 from pyspark_paimon.plugins.sql.metadata_answers import metadata_answer
 from pyspark_paimon.plugins.sql.names import KnownTables
-from pyspark_paimon.plugins.sql.pushdown import Usage, is_query, usages
+from pyspark_paimon.plugins.sql.pushdown import Usage, usages
 from pyspark_paimon.plugins.sql.small_scans import frame_of_small, plain_answer, small_rows
 from pyspark_paimon.plugins.sql.system_database import system_frame
 from pyspark_paimon.plugins.sql.table_functions import function_frame
@@ -57,19 +56,17 @@ class ReplacedQuery:
 
     frames: DataFrame of each parameter.
     is_answer: The only frame is the result of the query.
-    is_plan: The text is a query, and nothing that Spark runs at once.
     """
 
     text: str
     frames: dict[str, Any]
     is_answer: bool = False
-    is_plan: bool = False
 
     def run(self, spark: Any) -> Any:
         """Return the result. Raises the errors of ``spark.sql``."""
         if self.is_answer:
             return next(iter(self.frames.values()))
-        return frame_of_query(spark, self.text, self.frames) if self.is_plan else spark.sql(self.text, **self.frames)
+        return spark.sql(self.text, **self.frames)
 
 
 def replace_tables(names: KnownTables, text: str) -> ReplacedQuery:
@@ -78,8 +75,7 @@ def replace_tables(names: KnownTables, text: str) -> ReplacedQuery:
     Tables that Spark's catalog can read stay. The text has no views of the catalog.
     """
     words = TokenCursor(text)
-    inserts = insert_targets(words)
-    for target in inserts:
+    for target in insert_targets(words):
         if names.has_table(target):
             written = ".".join(target)
             raise InvalidArgument(f"this form of INSERT cannot write {written} of the catalog; write one INSERT INTO a table and one query")
@@ -128,7 +124,6 @@ def replace_tables(names: KnownTables, text: str) -> ReplacedQuery:
     return ReplacedQuery(
         _without_hidden(query, hidden, len(frames)) if frames else text,
         {f"paimon_{number}": frame for number, frame in enumerate(frames.values())},
-        is_plan=not inserts and is_query(text),
     )
 
 

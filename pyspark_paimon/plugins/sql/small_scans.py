@@ -5,19 +5,24 @@ from __future__ import annotations
 from typing import Any
 
 import pyarrow as pa
-from sqlglot import exp
+from sqlglot.tokens import TokenType  # type: ignore[attr-defined]  # as sqlglot shows it
 
 from manifest.types.data_type import DataField
 from paimon_base.thresholds import thresholds
 from pyspark_paimon.frames.spark_types import spark_schema
 from pyspark_paimon.plugins.sql.answers import frame_of_batches
 from pyspark_paimon.plugins.sql.join_keys import TableScan
-from pyspark_paimon.plugins.sql.pushdown import column_name, is_truncated, select_of_one_table
+from pyspark_paimon.plugins.sql.pushdown import is_truncated, select_of_one_table
+from pyspark_paimon.plugins.sql.text.words import TokenCursor
 from pyspark_paimon.table.scan import Scan
 from sparkexpr.values.column_type import BINARIES, FLOATS, INTEGERS, STRINGS, TIMESTAMPS, Kind
 
 _PLAIN = {Kind.BOOLEAN, *INTEGERS, *FLOATS, Kind.DECIMAL, Kind.DATE, *STRINGS, *BINARIES, *TIMESTAMPS}
 """Kinds of values that Spark takes from Arrow, and gives, unchanged."""
+
+
+_FUNCTIONS = {"USER", "CURRENT_USER", "SESSION_USER", "CURRENT_DATE", "CURRENT_TIME", "CURRENT_TIMESTAMP", "LOCALTIME", "LOCALTIMESTAMP"}
+"""Functions that need no parentheses."""
 
 
 def small_rows(source: TableScan) -> pa.Table | None:
@@ -61,14 +66,35 @@ def _selected_columns(text: str) -> list[tuple[str, str]] | None:
 
     >>> _selected_columns("SELECT t.a, b AS c FROM db.t WHERE a = 1"), _selected_columns("SELECT * FROM t")
     ([('a', 'a'), ('b', 'c')], [])
-    >>> _selected_columns("SELECT a + 1 FROM t"), _selected_columns("SELECT a FROM t LIMIT 1")
-    (None, None)
+    >>> _selected_columns("SELECT +a FROM t"), _selected_columns("SELECT a, FROM t"), _selected_columns("SELECT a FROM t LIMIT 1")
+    (None, None, None)
     """
     select = select_of_one_table(text, {"expressions", "from_", "where"})
     if select is None:
         return None
-    table, items = select.args["from_"].this.alias_or_name, select.expressions
-    if len(items) == 1 and isinstance(items[0], exp.Star) and not any(items[0].args.values()):
+    table, words, columns = select.args["from_"].this.alias_or_name, TokenCursor(text), list[tuple[str, str]]()
+    words.expect("SELECT")
+    if words.take("*", "FROM"):
         return []
-    names = [(column_name(item.unalias(), table), item.alias_or_name) for item in items]
-    return [(name, result) for name, result in names if name is not None] if all(name is not None for name, _ in names) else None
+    while True:  # sqlglot reads more than Spark, such as a comma before FROM
+        name = _name(words)
+        if words.take("."):
+            qualifier, name = name, _name(words)
+            if qualifier != table:
+                return None
+        renamed = words.take("AS") or words.peek() not in {",", "FROM"}
+        result = _name(words) if renamed else name
+        if name is None or result is None:
+            return None
+        columns.append((name, result))
+        if words.take("FROM"):
+            return columns
+        if not words.take(","):
+            return None
+
+
+def _name(words: TokenCursor) -> str | None:
+    """Read a name without dots. None: it is something else, or a word that Spark also takes for a function."""
+    if words.done or words.tokens[words.at].kind not in {TokenType.VAR, TokenType.IDENTIFIER} or words.peek() in _FUNCTIONS:
+        return None
+    return words.part()

@@ -24,7 +24,7 @@ Literal: TypeAlias = bool | int | Decimal | str | date | None
 _NUMBER = re.compile(r"\d{1,18}(\.\d{1,18})?")
 """Integers and decimals. Others are of type DOUBLE, or of one that a suffix names."""
 _DATE = re.compile(r"\d{4}-\d\d-\d\d")
-_WORDS = {"NULL": None, "TRUE": True, "FALSE": False}
+_WORDS = {TokenType.NULL: None, TokenType.TRUE: True, TokenType.FALSE: False}
 _KINDS: dict[type, Collection[Kind]] = {
     bool: {Kind.BOOLEAN},
     int: {*INTEGERS, Kind.DECIMAL},
@@ -45,13 +45,13 @@ def value_rows(query: str, columns: Sequence[str], schema: TableSchema) -> pa.Ta
 
     >>> from manifest.schema.validation import build_schema
     >>> schema = build_schema("id INT, price DECIMAL(5, 2), name STRING")
-    >>> value_rows("VALUES (1, -0.5, 'a'), (2, NULL, 'it''s')", ["id", "price", "name"], schema).to_pylist()
-    [{'id': 1, 'price': Decimal('-0.50'), 'name': 'a'}, {'id': 2, 'price': None, 'name': "it's"}]
+    >>> value_rows("VALUES (1, -0.5, 'a'), (2, NULL, '')", ["id", "price", "name"], schema).to_pylist()
+    [{'id': 1, 'price': Decimal('-0.50'), 'name': 'a'}, {'id': 2, 'price': None, 'name': ''}]
     >>> value_rows("VALUES (1 + 1, 0.5, 'a')", ["id", "price", "name"], schema)
     """
     words = TokenCursor(query)
-    # Whether a backslash starts an escape is a setting of the session.
-    if not words.take("VALUES") or "\\" in query or len(set(columns)) < len(columns):
+    # Whether a backslash starts an escape is a setting of the session. Spark replaces variables.
+    if not words.take("VALUES") or "\\" in query or "${" in query or len(set(columns)) < len(columns):
         return None
     kinds = [schema.field(name).type.kind for name in columns]
     try:
@@ -80,9 +80,10 @@ def _literal(words: TokenCursor) -> Literal:
     negative, is_date = words.take("-"), words.take("DATE")
     if words.done:
         raise _NeedsSpark
-    word, token = words.peek(), words.tokens[words.at]
+    token = words.tokens[words.at]
     words.at += 1
-    is_text = token.kind is TokenType.STRING and words.text[token.start] == "'"
+    # Settings decide what two quotes within a text mean.
+    is_text = token.kind is TokenType.STRING and words.text[token.start] == "'" and "'" not in token.text
     if is_date and is_text and _DATE.fullmatch(token.text) and not negative:
         try:
             return date.fromisoformat(token.text)
@@ -95,8 +96,8 @@ def _literal(words: TokenCursor) -> Literal:
         raise _NeedsSpark
     if is_text:
         return str(token.text)
-    if word in _WORDS:
-        return _WORDS[word]
+    if token.kind in _WORDS:
+        return _WORDS[token.kind]
     raise _NeedsSpark
 
 

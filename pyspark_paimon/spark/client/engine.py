@@ -398,9 +398,10 @@ def few_rows(rows: ArrowRows) -> tuple[pa.Table | None, ArrowRows]:
 def _few_rows_of_frame(rows: SparkRows) -> pa.Table | None:
     """Return the rows of a small DataFrame. A job that writes them costs more than one that fetches them.
 
-    None: they may have more than ``thresholds.sent_bytes``, or nested values, of which PySpark's client refuses some.
+    None: they may have more than ``thresholds.sent_bytes``, or nested values, of which PySpark's client refuses some. A job then computes
+    the DataFrame again.
     """
-    if any(pa.types.is_nested(field.type) for field in rows.schema):
+    if not rows.schema.names or any(pa.types.is_nested(field.type) for field in rows.schema):
         return None
     fetched = fetch_if_small(rows, max_rows=thresholds.sent_bytes // row_bytes(rows.schema), max_bytes=thresholds.sent_bytes)
     return fetched if fetched is not None and fetched.nbytes <= thresholds.sent_bytes else None
