@@ -73,7 +73,8 @@ def _selected_columns(text: str) -> list[tuple[str, str]] | None:
     if select is None:
         return None
     table, words, columns = select.args["from_"].this.alias_or_name, TokenCursor(text), list[tuple[str, str]]()
-    words.expect("SELECT")
+    if not words.take("SELECT"):
+        return None
     if words.take("*", "FROM"):
         return []
     while True:  # sqlglot reads more than Spark, such as a comma before FROM

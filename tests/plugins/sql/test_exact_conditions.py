@@ -95,6 +95,8 @@ def test_spark_decides_about_other_conditions(text: str) -> None:
         ("SELECT current_date FROM t", None),
         ("SELECT s.x.y FROM t AS s", None),
         ("SELECT n.* FROM t", None),
+        ("FROM t SELECT n WHERE n = 1", None),
+        ("TABLE t", None),
         ("SELECT n FROM t, u", None),
         ("SELECT DISTINCT n FROM t", None),
     ],
