@@ -106,15 +106,15 @@ def replace_tables(names: KnownTables, text: str) -> ReplacedQuery:
     query = "".join([*parts, _escape(text[end:])])
     source_by_start |= prune_joins(text, {start: source for start, source in source_by_start.items() if isinstance(source, TableScan)})
     only = next(iter(source_by_start.values())) if len(source_by_start) == 1 else None
-    exact = only if isinstance(only, TableScan) and only.exact else None
-    answer = None if exact is None else metadata_answer(names.spark, text, exact.scan, query)
+    exact_scan = only.scan if isinstance(only, TableScan) and only.exact else None
+    answer = None if exact_scan is None else metadata_answer(names.spark, text, exact_scan, query)
     frames = dict[int, Any]()
     for start, source in source_by_start.items() if answer is None else ():
         rows = small_rows(source) if isinstance(source, TableScan) else None
         if rows is None:
             frames[start] = source.scan.to_spark(exact=False) if isinstance(source, TableScan) else source
             continue
-        answer = None if exact is None else plain_answer(names.spark, text, exact.scan, rows)
+        answer = None if exact_scan is None else plain_answer(names.spark, text, exact_scan, rows)
         if answer is None:
             frames[start] = frame_of_small(names.spark, source.scan, rows)
     if answer is not None:

@@ -90,8 +90,8 @@ def _literal(words: TokenCursor) -> Literal:
         except ValueError:
             raise _NeedsSpark from None
     if token.kind is TokenType.NUMBER and _NUMBER.fullmatch(token.text) and not is_date:
-        number = Decimal(token.text) if "." in token.text else int(token.text)
-        return -number if negative else number
+        sign = "-" if negative else ""  # a minus of Python's would round to 28 digits
+        return Decimal(f"{sign}{token.text}") if "." in token.text else int(f"{sign}{token.text}")
     if negative or is_date:
         raise _NeedsSpark
     if is_text:
@@ -104,7 +104,7 @@ def _literal(words: TokenCursor) -> Literal:
 def _fitting(value: Literal, kind: Kind) -> Literal | float:
     """Return a value that an INSERT stores unchanged in a column of that kind."""
     if isinstance(value, int | Decimal) and type(value) is not bool and kind is Kind.DOUBLE and -_EXACT_INTEGERS < value < _EXACT_INTEGERS:
-        return float(value + 0)  # SQL's decimals have no negative zero
+        return float(value) + 0.0  # SQL's decimals have no negative zero
     if value is not None and kind not in _KINDS[type(value)]:
         raise _NeedsSpark
     return value

@@ -13,7 +13,7 @@ from manifest.schema.validation import build_schema
 from pyspark_paimon.plugins.sql.value_rows import value_rows
 
 SCHEMA = build_schema(
-    "flag BOOLEAN, small TINYINT, n INT, big BIGINT, f FLOAT, d DOUBLE, price DECIMAL(6, 2), s STRING, c CHAR(3), day DATE, "
+    "flag BOOLEAN, small TINYINT, n INT, big BIGINT, f FLOAT, d DOUBLE, price DECIMAL(6, 2), wide DECIMAL(38, 18), s STRING, c CHAR(3), day DATE, "
     "at TIMESTAMP, b BYTES, list ARRAY<INT>"
 )
 
@@ -30,6 +30,8 @@ SCHEMA = build_schema(
         ("d", "-3", -3.0),
         ("price", "-0.5", Decimal("-0.50")),
         ("price", "7", Decimal("7.00")),
+        ("wide", "-123456789012345678.123456789012345678", Decimal("-123456789012345678.123456789012345678")),
+        ("wide", "0.000000000000000001", Decimal("0.000000000000000001")),
         ("s", "''", ""),
         ("s", "'NULL'", "NULL"),
         ("c", "'ab'", "ab"),
