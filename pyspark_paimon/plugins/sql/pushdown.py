@@ -128,9 +128,11 @@ class QueryTree:
 @lru_cache(maxsize=8)  # several steps of one statement read its query
 def parse_query(text: str) -> QueryTree | None:
     """Return the tree of a query. None: it cannot be read, or depends on settings of the session."""
-    if '"' in text or "\\" in text:
+    if '"' in text or "\\" in text or "${" in text:  # Spark replaces variables
         return None
     try:
+        if any("'" in word.text for word in tokens_of(text) if word.kind is TokenType.STRING):  # what two quotes in a text mean is set, too
+            return None
         plain, is_whole = without_pipelines(text)
         return QueryTree(sqlglot.parse_one(plain, dialect=StatementTokens), is_whole)
     except (SqlglotError, RecursionError, InvalidArgument):

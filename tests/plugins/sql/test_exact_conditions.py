@@ -126,3 +126,9 @@ def test_the_columns_of_a_plain_select_are_read_as_spark_reads_them(text: str, c
 )
 def test_a_text_that_spark_may_read_otherwise_is_left_to_spark(text: str) -> None:
     assert not any(usage.is_whole for usage in usages(text).values())
+
+
+@pytest.mark.parametrize("value", ["'it''s'", "'${spark.sql.session.timeZone}'", '"a"', "'a\\n'"])
+def test_a_text_that_settings_change_filters_no_file(value: str) -> None:
+    assert usages(f"SELECT n FROM t WHERE s = {value}") == {}
+    assert [usage.conditions for usage in usages("SELECT n FROM t WHERE s = ''").values()] == [("s = ''",)]
