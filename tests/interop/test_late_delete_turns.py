@@ -60,5 +60,5 @@ def test_the_engines_full_compaction_drops_retained_deletes(engine: Engine, tmp_
 
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_pypaimon_reads_around_retained_deletes(pypaimon: Peer, tmp_path: Path, layout: str) -> None:
-    table = retained(tmp_path / "t", layout)
+    table = retained(tmp_path / "db.db" / "t", layout)
     assert sorted(pypaimon.read(table.path)["id"].to_pylist()) == [0, 2, 3, 5]
