@@ -259,6 +259,16 @@ def test_larger_and_nested_frames_are_written_by_a_job(spark, tmp_path, write_jo
     assert table.count() == 100 + 4001
 
 
+def test_a_job_writes_the_rows_that_were_fetched(spark, tmp_path, write_jobs):
+    options = {"bucket": "1", "num-sorted-run.compaction-trigger": "2"}
+    table = Table.create(tmp_path / "t", "id BIGINT, n INT", primary_keys=["id"], options=options, spark=spark)
+    table.write(spark.sql("SELECT id, 1 AS n FROM range(5)"))
+    with use_thresholds(driver_bytes=1):  # the compaction that is due is too large for the driver
+        table.write(spark.sql("SELECT id, 2 AS n FROM range(3)"))
+    assert [type(rows).__name__ for rows, *_ in write_jobs] == ["ArrowRows"]
+    assert tuples(table.scan(order_by="id", limit=9)) == [(0, 2), (1, 2), (2, 2), (3, 1), (4, 1)]
+
+
 def test_a_frame_without_columns_is_refused(spark, tmp_path):
     table = Table.create(tmp_path / "t", "id BIGINT", primary_keys=["id"], options={"bucket": "1"}, spark=spark)
     with pytest.raises(SchemaMismatch):

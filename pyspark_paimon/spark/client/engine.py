@@ -138,7 +138,8 @@ class SparkEngine(SparkScans):
             if isinstance(rows, SparkRows) and thresholds.driver_bytes:
                 with raise_typed_errors(), self._reporting("write"):
                     sent = _few_rows_of_frame(rows)
-                small = None if sent is None else self._run_if_small(WriteRows(request=request, rows=sent))
+                if sent is not None:  # a job, too, writes the fetched rows: Spark computes the DataFrame once
+                    rows, small = ArrowRows(sent.to_reader()), self._run_if_small(WriteRows(request=request, rows=sent))
             if small is not None:
                 return WriteRows.answer_of(small)
             outcome = self._write(rows, self.ask(SchemaOf()) if request.pending is None else request.pending, request)
@@ -398,8 +399,7 @@ def few_rows(rows: ArrowRows) -> tuple[pa.Table | None, ArrowRows]:
 def _few_rows_of_frame(rows: SparkRows) -> pa.Table | None:
     """Return the rows of a small DataFrame. A job that writes them costs more than one that fetches them.
 
-    None: they may have more than ``thresholds.sent_bytes``, or nested values, of which PySpark's client refuses some. A job then computes
-    the DataFrame again.
+    None: they may have more than ``thresholds.sent_bytes``, or nested values, of which PySpark's client refuses some.
     """
     if not rows.schema.names or any(pa.types.is_nested(field.type) for field in rows.schema):
         return None
