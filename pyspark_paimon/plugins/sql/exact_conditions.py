@@ -17,14 +17,15 @@ from sparkexpr.values.column_type import INTEGERS, STRINGS, ColumnType, Kind
 
 _ASCII = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _INTEGER, _DECIMAL = re.compile(r"\d{1,18}"), re.compile(r"\d{1,15}(\.\d{1,15})?")
-_DAY = re.compile(r"\d{4}-\d\d-\d\d")
+DAY = re.compile(r"\d{4}-\d\d-\d\d")
+"""Form of a DATE that no setting changes."""
 _TIME = re.compile(r"\d{4}-\d\d-\d\d( \d\d:\d\d:\d\d(\.\d{1,6})?)?")
 _LITERALS: dict[Kind, tuple[bool, re.Pattern[str]]] = {
     **dict.fromkeys(INTEGERS, (False, _INTEGER)),
     Kind.DECIMAL: (False, _DECIMAL),
     Kind.DOUBLE: (False, _DECIMAL),
     **{kind: (True, re.compile(r".*", re.DOTALL)) for kind in STRINGS},
-    Kind.DATE: (True, _DAY),
+    Kind.DATE: (True, DAY),
     Kind.TIMESTAMP: (True, _TIME),
     Kind.TIMESTAMP_LTZ: (True, _TIME),
 }

@@ -17,13 +17,13 @@ from sqlglot.tokens import TokenType  # type: ignore[attr-defined]  # as sqlglot
 from lsm.rows_in.arrow import arrow_rows
 from manifest.schema.table_schema import TableSchema
 from paimon_base.errors import PaimonError
+from pyspark_paimon.plugins.sql.exact_conditions import DAY
 from pyspark_paimon.plugins.sql.text.words import TokenCursor
 from sparkexpr.values.column_type import INTEGERS, STRINGS, Kind
 
 Literal: TypeAlias = bool | int | Decimal | str | date | None
 _NUMBER = re.compile(r"\d{1,18}(\.\d{1,18})?")
 """Integers and decimals. Others are of type DOUBLE, or of one that a suffix names."""
-_DATE = re.compile(r"\d{4}-\d\d-\d\d")
 _WORDS = {TokenType.NULL: None, TokenType.TRUE: True, TokenType.FALSE: False}
 _KINDS: dict[type, Collection[Kind]] = {
     bool: {Kind.BOOLEAN},
@@ -84,7 +84,7 @@ def _literal(words: TokenCursor) -> Literal:
     words.at += 1
     # Settings decide what two quotes within a text mean.
     is_text = token.kind is TokenType.STRING and words.text[token.start] == "'" and "'" not in token.text
-    if is_date and is_text and _DATE.fullmatch(token.text) and not negative:
+    if is_date and is_text and DAY.fullmatch(token.text) and not negative:
         try:
             return date.fromisoformat(token.text)
         except ValueError:
